@@ -1,0 +1,1 @@
+//! The tool loop that resumes an agent from a history until a budget is reached.

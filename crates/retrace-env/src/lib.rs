@@ -1,0 +1,1 @@
+//! The Tool and Environment ports: toolboxes, replay, and the recorded environment.

@@ -1,0 +1,1 @@
+//! Foreign transcripts to recordings, one module per format.

@@ -1,0 +1,1 @@
+//! The Model port: a prompt in, a response out.

@@ -1,0 +1,1 @@
+//! Rollouts in, report data out: burden, deltas and aggregates.

@@ -1,0 +1,1 @@
+//! Simulated worlds with known truth, and agents that see only their context.

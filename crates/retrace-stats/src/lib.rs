@@ -1,0 +1,1 @@
+//! Numbers only: exact permutation and sign tests, and the bootstrap.

@@ -1,0 +1,1 @@
+//! The Strategy port and the menu of compaction strategies.

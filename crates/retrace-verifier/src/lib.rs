@@ -1,0 +1,1 @@
+//! Plans the cells of a verification and runs them with bounded concurrency.
