@@ -1,0 +1,19 @@
+//! The workspace's own chores, as functions that return what they found.
+//!
+//! Every check answers with a list of [`Finding`]s, each a place and what to do there; an empty list is the proof
+//! that all is well, and an `Err` means that there is no answer. The program `xtask` prints them.
+//!
+//! * [`tidy`]: the arrows between crates, manifests and sources;
+//! * [`copies`]: vectors and real transcripts, copied from a folder beside the checkout;
+//! * [`fixtures`]: made-up inputs, written from builders;
+//! * [`ci`]: all checks, one after the other.
+
+pub mod ci;
+pub mod copies;
+pub mod finding;
+pub mod fixtures;
+pub mod generated;
+pub mod tidy;
+pub mod workspace;
+
+pub use finding::Finding;
