@@ -1,1 +1,10 @@
 //! Rollouts in, report data out: burden, deltas and aggregates.
+
+pub mod executed;
+pub mod input;
+
+pub use executed::{Executed, ExecutedCalls};
+pub use input::{
+    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, ReplayDifference, ReplayFidelity, Size, Spend,
+    StrategyOutcome, UnusableRecording, Verification,
+};

@@ -1,0 +1,195 @@
+//! What a report is made of: what was run, and what came out at each boundary.
+
+use std::fmt;
+
+use indexmap::IndexMap;
+use retrace_events::Rollout;
+use retrace_events::tokens::Tokens;
+use serde::Serialize;
+
+use crate::executed::Executed;
+
+/// A whole verification: what is said once, and its boundaries.
+#[derive(Debug)]
+pub struct Verification {
+    /// How many actions of a rollout are looked at: deltas are taken at every horizon from 1 to this one.
+    pub horizon: usize,
+    /// How many rollouts each arm of a boundary was given.
+    pub samples: usize,
+    /// The seed of the run; the bootstrap draws from it too.
+    pub seed: u64,
+    /// The name of what counted the tokens.
+    pub token_counter: String,
+    /// The names of the strategies, in the user's order.
+    pub strategies: Vec<String>,
+    /// Which of them is the control, if one was run.
+    pub control: Option<String>,
+    /// Every recording that could be used, also those with no boundary.
+    pub recordings: Vec<RecordingFacts>,
+    /// What could not be used.
+    pub unusable: Vec<UnusableRecording>,
+    /// How many boundaries the limit per recording left out.
+    pub n_left_out: usize,
+    /// What came out, in the order it is reported.
+    pub boundaries: Vec<BoundaryOutcome>,
+}
+
+/// A recording that was used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordingFacts {
+    /// Its id, one of its own in a verification.
+    pub id: String,
+    /// How many calls it executed.
+    pub n_actions: usize,
+    /// How many responses had a call that was executed.
+    pub n_rounds: usize,
+    /// What its rollouts ran in.
+    pub environment: EnvironmentKind,
+    /// How faithful its replay was; `None` where nothing was replayed.
+    pub replay: Option<ReplayFidelity>,
+}
+
+/// What rollouts ran in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvironmentKind {
+    /// Tools whose state was rebuilt to that of the boundary.
+    Rebuilt,
+    /// The recording's own results: no state is rebuilt, a later result may be lent, and a call that was never made
+    /// ends the rollout.
+    Recorded,
+    /// Rollouts were collected elsewhere, so it is not known.
+    Unknown,
+}
+
+/// How faithful the replay of a recording was. A call that succeeded in one and failed in the other is not among
+/// these: it fails the rollout.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReplayFidelity {
+    /// How many calls were executed again.
+    pub n_replayed: u64,
+    /// How many of them answered with other text than was recorded.
+    pub n_different: u64,
+    /// The first of those.
+    pub first_difference: Option<ReplayDifference>,
+}
+
+/// A replayed call that answered with other text than was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplayDifference {
+    /// The index of the action in its recording.
+    pub action: usize,
+    /// The tool.
+    pub tool: String,
+    /// What was recorded.
+    pub recorded: String,
+    /// What the replay answered.
+    pub replayed: String,
+}
+
+/// A recording that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnusableRecording {
+    /// Its id, or the file's name where it could not even be read.
+    pub name: String,
+    /// Why, with the causes.
+    pub reason: String,
+}
+
+/// What came out at one boundary.
+#[derive(Debug)]
+pub struct BoundaryOutcome {
+    /// The id of the recording, one of [`Verification::recordings`].
+    pub recording: String,
+    /// Events before the boundary.
+    pub cut: usize,
+    /// Actions before it.
+    pub executed: usize,
+    /// What was executed before it, for example the [`Boundary`](retrace_events::Boundary) itself.
+    pub history: Box<dyn Executed + Send + Sync>,
+    /// How large the raw history is; `None` where nobody counted.
+    pub pre_size: Option<Size>,
+    /// The rollouts from the raw history, one set for every strategy; none where none ran.
+    pub pre: Vec<Rollout>,
+    /// What each strategy did, by name. A strategy that is not here was not tested at this boundary.
+    pub strategies: IndexMap<String, StrategyOutcome>,
+}
+
+/// How large a history is, as it is sent to a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Size {
+    /// Its events.
+    pub events: usize,
+    /// Its tokens.
+    pub tokens: Tokens,
+}
+
+/// What a strategy did at one boundary, and the rollouts from what it kept.
+#[derive(Clone, Debug)]
+pub struct StrategyOutcome {
+    /// What came of the compaction.
+    pub compaction: Compaction,
+    /// What the compaction spent, failed or not.
+    pub spend: Spend,
+    /// The rollouts from what was kept; none where none ran. An unchanged boundary without any is a delta of zero by
+    /// definition, except for the control, whose business is the noise: it is then not scored.
+    pub post: Vec<Rollout>,
+}
+
+/// What came of a compaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compaction {
+    /// There is no history to resume from.
+    Failed {
+        /// Why, with the causes.
+        error: String,
+    },
+    /// The history is what it was.
+    Unchanged,
+    /// The history is another one.
+    Compacted {
+        /// How large it is now; `None` where nobody counted.
+        size: Option<Size>,
+    },
+}
+
+/// What was spent on models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Spend {
+    /// How often a model was asked.
+    pub n_model_calls: u64,
+    /// Tokens of the questions, as far as the model reported them.
+    pub input_tokens: u64,
+    /// Tokens of the answers, as far as the model reported them.
+    pub output_tokens: u64,
+}
+
+impl Spend {
+    /// What a rollout spent.
+    pub fn of(rollout: &Rollout) -> Self {
+        Self {
+            n_model_calls: rollout.n_answers.into(),
+            input_tokens: rollout.input_tokens,
+            output_tokens: rollout.output_tokens,
+        }
+    }
+
+    /// Adds what something else spent.
+    pub fn add(&mut self, other: Self) {
+        self.n_model_calls = self.n_model_calls.saturating_add(other.n_model_calls);
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+    }
+
+    /// Questions and answers together.
+    pub fn total_tokens(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
+impl fmt::Debug for dyn Executed + Send + Sync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Executed")
+    }
+}
