@@ -1,1 +1,28 @@
-//! The Model port: a prompt in, a response out.
+//! The [`Model`] port: a prompt goes in, a response comes out.
+//!
+//! Whatever answers an agent is a `Model`: a provider, a simulated agent, or a [`ScriptedModel`] in a test. What goes
+//! wrong says whether trying again may help ([`ModelError::is_transient`]), and [`Retry`] then tries again.
+//!
+//! ```
+//! use retrace_events::{Event, History};
+//! use retrace_model::{Model, Prompt, ScriptedModel};
+//!
+//! let model = ScriptedModel::new(["All shelves are full."]);
+//! let history = History::from(vec![Event::request("Keep every item in stock.")]);
+//! let prompt = Prompt { instructions: None, history: &history, tools: &[], seed: 7 };
+//! let answer = pollster::block_on(model.respond(&prompt))?;
+//! assert_eq!(answer.text(), "All shelves are full.");
+//! assert_eq!(model.asked()[0].seed, 7);
+//! # Ok::<(), retrace_model::ModelError>(())
+//! ```
+
+mod model;
+mod prompt;
+mod retry;
+mod scripted;
+
+pub use futures_core::future::BoxFuture;
+pub use model::{Model, ModelError};
+pub use prompt::Prompt;
+pub use retry::{Backoff, Retry, Sleep};
+pub use scripted::{Asked, ScriptedModel, Step};

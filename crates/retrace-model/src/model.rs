@@ -1,0 +1,92 @@
+//! The port, and what may go wrong behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::future::BoxFuture;
+use retrace_events::Response;
+
+use crate::prompt::Prompt;
+
+/// Answers prompts.
+///
+/// An implementor sends what [`History::sent`](retrace_events::History::sent) gives and nothing else of the history,
+/// makes one call at a time (trying again is [`Retry`](crate::Retry)'s business), and never puts a key into an error.
+pub trait Model: Send + Sync {
+    /// Its name, as reports give it, such as `openai:gpt-4.1-mini`.
+    fn name(&self) -> &str;
+
+    /// Answers a prompt.
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>>;
+}
+
+/// Why a model gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The provider takes no more requests for now.
+    #[error("rate limited: {message}")]
+    RateLimited {
+        /// What the provider said.
+        message: String,
+        /// How long it asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The provider cannot be reached, or broke.
+    #[error("unavailable: {message}")]
+    Unavailable {
+        /// What was seen of it.
+        message: String,
+        /// How long it asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// No answer came in time.
+    #[error("no answer within {limit:?}")]
+    TimedOut {
+        /// The time limit.
+        limit: Duration,
+    },
+    /// The provider refused the request; sent again it would be refused again.
+    #[error("refused: {message}")]
+    Refused {
+        /// What the provider said.
+        message: String,
+    },
+    /// An answer came that cannot be used.
+    #[error("unusable answer: {message}")]
+    Unusable {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The run may ask no more.
+    #[error("the budget of {limit} answers is spent")]
+    BudgetSpent {
+        /// How many answers it had.
+        limit: usize,
+    },
+}
+
+impl ModelError {
+    /// Whether the same request may be answered when it is sent again.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. } | Self::TimedOut { .. })
+    }
+
+    /// How long the provider asks to wait before the request is sent again.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+        (**self).respond(prompt)
+    }
+}
