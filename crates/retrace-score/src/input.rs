@@ -39,14 +39,21 @@ pub struct Verification {
 pub struct RecordingFacts {
     /// Its id, one of its own in a verification.
     pub id: String,
-    /// How many calls it executed.
-    pub n_actions: usize,
-    /// How many responses had a call that was executed.
-    pub n_rounds: usize,
+    /// How long it is; `None` where only its boundaries are known.
+    pub length: Option<RecordingLength>,
     /// What its rollouts ran in.
     pub environment: EnvironmentKind,
     /// How faithful its replay was; `None` where nothing was replayed.
     pub replay: Option<ReplayFidelity>,
+}
+
+/// How long a recording is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordingLength {
+    /// How many calls it executed.
+    pub n_actions: usize,
+    /// How many responses had a call that was executed.
+    pub n_rounds: usize,
 }
 
 /// What rollouts ran in.

@@ -5,6 +5,6 @@ pub mod input;
 
 pub use executed::{Executed, ExecutedCalls};
 pub use input::{
-    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, ReplayDifference, ReplayFidelity, Size, Spend,
-    StrategyOutcome, UnusableRecording, Verification,
+    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, RecordingLength, ReplayDifference, ReplayFidelity,
+    Size, Spend, StrategyOutcome, UnusableRecording, Verification,
 };
