@@ -1,0 +1,67 @@
+//! What survives every strategy: the leading system prompts and the pinned parts.
+
+use std::sync::Arc;
+
+use retrace_events::{Event, History, Part, PartBody, Request};
+
+/// The events of `before` from `cut` on, behind what no strategy may drop: the leading system prompts, then what the
+/// strategy `made` in place of the events before the cut, then, in one request, the pinned parts that were cut off.
+pub(crate) fn keep_from(before: &History, cut: usize, made: Option<Event>) -> History {
+    let mut events: Vec<_> = leading_prompts(before)
+        .take_while(|(index, _)| *index < cut)
+        .map(|(index, prompts)| match before.get(index) {
+            // An event of nothing but prompts stays as it is, so that a second pass finds it so.
+            Some(event) if event.content().iter().all(is_system) => Arc::clone(event),
+            _ => request(prompts.into_iter().cloned().collect()),
+        })
+        .collect();
+    events.extend(made.map(Arc::new));
+    let n_head = events.len();
+    events.extend(before.iter().skip(cut).cloned());
+    let pins = missing_pins(before, &events);
+    if !pins.is_empty() {
+        events.insert(n_head, request(pins));
+    }
+    History::new(events)
+}
+
+/// The leading system prompts, request by request: the `system` parts met from the start, over consecutive requests,
+/// up to the first part that is neither `system`, nor pinned, nor a receipt. A pinned one is among them only where its
+/// request holds nothing but prompts; elsewhere it is a pin like any other.
+pub(crate) fn leading_prompts(history: &History) -> impl Iterator<Item = (usize, Vec<&Part>)> {
+    let leads = |part: &Part| is_system(part) || part.marks.pinned || part.marks.receipt.is_some();
+    let mut ended = false;
+    let requests = history.events().enumerate().map_while(move |(index, event)| {
+        let Event::Request(Request { content, .. }) = event else { return None };
+        let leading = &content[..content.iter().take_while(|part| leads(part)).count()];
+        let was_ended = std::mem::replace(&mut ended, leading.len() < content.len());
+        let only_prompts = content.iter().all(is_system);
+        let prompts = leading.iter().filter(move |part| is_system(part) && (only_prompts || !part.marks.pinned));
+        (!was_ended).then(|| (index, prompts.collect::<Vec<_>>()))
+    });
+    requests.filter(|(_, prompts)| !prompts.is_empty())
+}
+
+/// The pinned parts of a history that are not among these events, counted as often as they stand there.
+fn missing_pins(before: &History, kept: &[Arc<Event>]) -> Vec<Part> {
+    let mut present: Vec<&Part> = kept.iter().flat_map(|event| pins(event)).collect();
+    let missing = before.events().flat_map(pins).filter(|pin| {
+        let found = present.iter().position(|part| part == pin);
+        found.map(|index| present.swap_remove(index)).is_none()
+    });
+    missing.cloned().collect()
+}
+
+/// The pinned parts of a request.
+pub(crate) fn pins(event: &Event) -> impl Iterator<Item = &Part> {
+    let content = if let Event::Request(request) = event { &request.content[..] } else { &[] };
+    content.iter().filter(|part| part.marks.pinned)
+}
+
+fn is_system(part: &Part) -> bool {
+    matches!(part.body, PartBody::System(_))
+}
+
+fn request(content: Vec<Part>) -> Arc<Event> {
+    Arc::new(Event::Request(Request { content, ..Request::default() }))
+}

@@ -1,0 +1,116 @@
+//! All that a strategy may reach.
+
+use futures_core::future::BoxFuture;
+use retrace_events::tokens::{FourCharacters, TokenCounter, Tokens, count_sent};
+use retrace_events::{Event, History, Response, Usage};
+use retrace_model::{Model, Prompt};
+
+use crate::strategy::CompactError;
+
+/// All that a strategy may reach, and the account of what it spent.
+pub struct CompactContext<'a> {
+    asked: Option<&'a dyn Ask>,
+    seed: u64,
+    spend: Spend,
+    /// How tokens are counted.
+    pub counter: &'a dyn TokenCounter,
+    /// The context window of the run's model, if known.
+    pub window: Option<Tokens>,
+    /// What the run has used so far.
+    pub run: RunSoFar,
+    /// What whoever wished for the compaction wants it to keep in view.
+    pub focus: Option<&'a str>,
+}
+
+/// Whom a strategy's questions go to. Only the driver calls models, so accounting, limits and time limits hold for
+/// every strategy.
+pub trait Ask: Send + Sync {
+    /// Answers a prompt with the model of this name, or with the run's own model if there is none.
+    fn ask<'a>(
+        &'a self,
+        prompt: &'a Prompt<'a>,
+        model: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Response, CompactError>>;
+}
+
+/// Asks one model, whatever model a strategy wishes for.
+pub struct AskModel<M>(pub M);
+
+impl<M: Model> Ask for AskModel<M> {
+    fn ask<'a>(
+        &'a self,
+        prompt: &'a Prompt<'a>,
+        _model: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Response, CompactError>> {
+        Box::pin(async move { Ok(self.0.respond(prompt).await?) })
+    }
+}
+
+/// What a run has used before a compaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunSoFar {
+    /// Model calls, those of earlier compactions included.
+    pub n_requests: u64,
+    /// Tokens of all of them.
+    pub total_tokens: Tokens,
+}
+
+/// What a compaction spent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spend {
+    /// How many questions it asked, answered or not.
+    pub n_calls: u64,
+    /// The size of the questions, as the run's counter estimates it.
+    pub question_tokens: Tokens,
+    /// The tokens that the model reported.
+    pub usage: Usage,
+}
+
+impl<'a> CompactContext<'a> {
+    /// A context whose questions go to `ask`. All randomness of a simulated model comes from `seed`.
+    pub fn new(ask: &'a dyn Ask, seed: u64) -> Self {
+        Self { asked: Some(ask), seed, ..Self::without_model() }
+    }
+
+    /// A context for a dry run: a question is priced and then fails with [`CompactError::NotAsked`].
+    pub fn without_model() -> Self {
+        Self {
+            asked: None,
+            seed: 0,
+            spend: Spend::default(),
+            counter: &FourCharacters,
+            window: None,
+            run: RunSoFar::default(),
+            focus: None,
+        }
+    }
+
+    /// Asks a model: the one of this name, or the run's own.
+    ///
+    /// # Errors
+    /// When the model gives no answer, is not known, or may not be asked.
+    pub async fn ask(
+        &mut self,
+        instructions: &str,
+        question: String,
+        model: Option<&str>,
+    ) -> Result<Response, CompactError> {
+        let history = History::from(vec![Event::request(question)]);
+        let question = count_sent(self.counter, &history);
+        let seed = self.seed.wrapping_add(self.spend.n_calls);
+        self.spend.n_calls += 1;
+        self.spend.question_tokens += question;
+        let ask = self.asked.ok_or(CompactError::NotAsked { question })?;
+        let prompt = Prompt { instructions: Some(instructions), history: &history, tools: &[], seed };
+        let response = ask.ask(&prompt, model).await?;
+        if let Some(usage) = &response.usage {
+            self.spend.usage.add(usage);
+        }
+        Ok(response)
+    }
+
+    /// What was spent so far.
+    pub fn spend(&self) -> &Spend {
+        &self.spend
+    }
+}

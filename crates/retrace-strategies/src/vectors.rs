@@ -1,0 +1,68 @@
+//! The vectors that tests read.
+
+use std::path::Path;
+
+use retrace_events::{Event, History};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::Compacted;
+
+/// What another implementation made of one history.
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) input: History,
+    row: Value,
+}
+
+/// The rows of `strategies/<kind>.jsonl` in the project's copy, or in the folder that `RETRACE_VECTORS` names; a file
+/// that such a folder lacks has no rows.
+pub(crate) fn read(file: &str) -> Vec<Row> {
+    let other = std::env::var_os("RETRACE_VECTORS");
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors");
+    let path = Path::new(other.as_deref().unwrap_or(own.as_ref())).join(file);
+    if other.is_some() && !path.exists() {
+        return Vec::new();
+    }
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let rows: Vec<Row> = text.lines().map(|line| Row::new(serde_json::from_str(line).unwrap())).collect();
+    assert!(!rows.is_empty(), "{} has no rows", path.display());
+    println!("{}: {} cases", path.display(), rows.len());
+    rows
+}
+
+impl Row {
+    fn new(row: Value) -> Self {
+        Self { name: row["name"].to_string(), input: events(&row["input"]), row }
+    }
+
+    pub(crate) fn strategy<S: DeserializeOwned>(&self) -> S {
+        let mut config = self.row["strategy"].clone();
+        config.as_object_mut().unwrap().remove("kind");
+        serde_json::from_value(config).unwrap()
+    }
+
+    pub(crate) fn summarizer_reply(&self) -> &str {
+        self.row["summarizer"]["reply"].as_str().unwrap()
+    }
+
+    /// The indices of the events that each call was shown.
+    pub(crate) fn summarizer_calls(&self) -> Vec<Vec<usize>> {
+        let calls = self.row["summarizer"]["calls"].as_array().unwrap();
+        calls.iter().map(|call| serde_json::from_value(call["events"].clone()).unwrap()).collect()
+    }
+
+    pub(crate) fn check(&self, compacted: Compacted) {
+        match compacted {
+            Compacted::Unchanged => assert_eq!(self.row["changed"], false, "{}", self.name),
+            Compacted::Changed(history) => {
+                assert_eq!(self.row["changed"], true, "{}", self.name);
+                assert_eq!(history, events(&self.row["output"]), "{}", self.name);
+            }
+        }
+    }
+}
+
+fn events(value: &Value) -> History {
+    History::from(serde_json::from_value::<Vec<Event>>(value.clone()).unwrap())
+}
