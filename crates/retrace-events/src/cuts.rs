@@ -1,0 +1,185 @@
+//! Where a recording may be cut, and where it is cut by default.
+
+use crate::event::Event;
+use crate::pairing::{Pairing, pair};
+
+/// A point at which a recording can be resumed: right after a `tool_results` event, with no call of the newest
+/// response waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResumablePoint {
+    /// Events before it.
+    pub cut: usize,
+    /// Actions before it.
+    pub executed: usize,
+}
+
+/// How cuts are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spacing {
+    every: usize,
+    min_prefix: usize,
+    max_per_recording: Option<usize>,
+}
+
+/// A spacing that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` is 0, and must be at least 1")]
+pub struct BadSpacing {
+    /// The setting that is 0.
+    pub field: &'static str,
+}
+
+impl Spacing {
+    /// The first cut after `min_prefix` actions, then one every `every` actions, with no limit on their number.
+    ///
+    /// # Errors
+    /// When either is 0.
+    pub fn new(every: usize, min_prefix: usize) -> Result<Self, BadSpacing> {
+        for (field, value) in [("every", every), ("min_prefix", min_prefix)] {
+            if value == 0 {
+                return Err(BadSpacing { field });
+            }
+        }
+        Ok(Self { every, min_prefix, max_per_recording: None })
+    }
+
+    /// Keeps at most `limit` of the chosen cuts of a recording, spread evenly.
+    ///
+    /// # Errors
+    /// When `limit` is 0.
+    pub fn at_most(self, limit: usize) -> Result<Self, BadSpacing> {
+        if limit == 0 {
+            return Err(BadSpacing { field: "max_boundaries_per_recording" });
+        }
+        Ok(Self { max_per_recording: Some(limit), ..self })
+    }
+
+    /// The points at which a recording is cut: the first with at least `min_prefix` actions before it, then the first
+    /// with `every` more than at the cut before, never one at which all `total` actions have run; and how many of
+    /// them the limit left out.
+    pub fn choose(&self, points: &[ResumablePoint], total: usize) -> ChosenCuts {
+        let mut due = self.min_prefix;
+        let mut chosen = Vec::new();
+        for point in points.iter().filter(|point| point.executed < total) {
+            if point.executed >= due {
+                chosen.push(*point);
+                due = point.executed.saturating_add(self.every);
+            }
+        }
+        let n_chosen = chosen.len();
+        let cuts = match self.max_per_recording {
+            Some(limit) if limit < n_chosen => spread(n_chosen, limit).map(|i| chosen[i]).collect(),
+            _ => chosen,
+        };
+        ChosenCuts { n_left_out: n_chosen - cuts.len(), cuts }
+    }
+}
+
+/// The cuts of one recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChosenCuts {
+    /// Where it is cut, in order.
+    pub cuts: Vec<ResumablePoint>,
+    /// How many more there would be without the limit.
+    pub n_left_out: usize,
+}
+
+/// The indices of `limit` of `n` things, spread evenly: ⌊i(n−1)/(limit−1)⌋, or the middle one.
+fn spread(n: usize, limit: usize) -> impl Iterator<Item = usize> {
+    (0..limit).map(move |i| if limit == 1 { (n - 1) / 2 } else { i * (n - 1) / (limit - 1) })
+}
+
+/// Every point at which a list of events can be resumed, in order.
+///
+/// ```
+/// use retrace_events::{Event, Outcome, ToolCall, ToolResult, cuts::resumable_cuts};
+///
+/// let call = ToolCall::new("c1", "login", "{}");
+/// let result = ToolResult::text_result(&call, Outcome::Ok, "s-4821");
+/// let points = resumable_cuts(&[Event::request("go"), Event::calls([call]), Event::results([result])]);
+/// assert_eq!((points[0].cut, points[0].executed), (3, 1));
+/// ```
+pub fn resumable_cuts<'a>(events: impl IntoIterator<Item = &'a Event> + Clone) -> Vec<ResumablePoint> {
+    points(events.clone(), &pair(events))
+}
+
+/// The resumable points of events that are paired already.
+pub(crate) fn points<'a>(events: impl IntoIterator<Item = &'a Event>, pairing: &Pairing<'_>) -> Vec<ResumablePoint> {
+    // The last event that answers a call of each response; `None` once one of its calls is never answered.
+    let mut calls = pairing.calls.iter().peekable();
+    let mut answers: Vec<usize> =
+        pairing.calls.iter().filter_map(|call| call.answer.map(|answer| answer.event)).collect();
+    answers.sort_unstable();
+    let mut executed = answers.into_iter().peekable();
+    let (mut n_executed, mut closed_at) = (0, Some(0));
+    let mut points = Vec::new();
+    for (index, event) in events.into_iter().enumerate() {
+        while executed.next_if(|&event| event <= index).is_some() {
+            n_executed += 1;
+        }
+        match event {
+            Event::Response(_) => {
+                closed_at = Some(index);
+                while let Some(call) = calls.next_if(|call| call.event == index) {
+                    closed_at = closed_at.zip(call.answer).map(|(closed, answer)| closed.max(answer.event));
+                }
+            }
+            Event::ToolResults(_) if closed_at.is_some_and(|closed| closed <= index) => {
+                points.push(ResumablePoint { cut: index + 1, executed: n_executed });
+            }
+            _ => {}
+        }
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(value: &serde_json::Value) -> Vec<usize> {
+        serde_json::from_value(value.clone()).unwrap()
+    }
+
+    #[test]
+    fn cuts_agree_with_the_vectors() {
+        for row in crate::vectors::read("verifier/cuts.jsonl").unwrap() {
+            let name = &row["name"];
+            let events: Vec<Event> = serde_json::from_value(row["events"].clone()).unwrap();
+            // What is below 0 does not even fit the type, and a reader of a configuration refuses it.
+            let setting = |key: &str| usize::try_from(row[key].as_i64().unwrap()).unwrap_or(0);
+            let spacing = match Spacing::new(setting("every"), setting("min_prefix")) {
+                Ok(spacing) => spacing,
+                Err(_) => {
+                    assert_eq!(row["error"], "bad_spacing", "{name}");
+                    continue;
+                }
+            };
+            let points = resumable_cuts(&events);
+            let pairing = pair(&events);
+            let total = pairing.calls.iter().filter(|call| call.answer.is_some()).count();
+            let chosen = spacing.choose(&points, total).cuts;
+            let cuts = |points: &[ResumablePoint]| points.iter().map(|point| point.cut).collect::<Vec<_>>();
+            assert_eq!(cuts(&points), numbers(&row["resumable"]), "{name}");
+            assert_eq!(cuts(&chosen), numbers(&row["cuts"]), "{name}");
+            let executed: Vec<_> = chosen.iter().map(|point| point.executed).collect();
+            assert_eq!(executed, numbers(&row["executed"]), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_limit_keeps_cuts_spread_evenly() {
+        let points: Vec<_> = (1..=11).map(|i| ResumablePoint { cut: 2 * i, executed: i }).collect();
+        let kept = |limit| {
+            let chosen = Spacing::new(1, 1).unwrap().at_most(limit).unwrap().choose(&points, 11);
+            assert_eq!(chosen.cuts.len() + chosen.n_left_out, 10);
+            chosen.cuts.iter().map(|point| point.executed).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(1), [5]);
+        assert_eq!(kept(2), [1, 10]);
+        assert_eq!(kept(4), [1, 4, 7, 10]);
+        assert_eq!(kept(10), (1..=10).collect::<Vec<_>>());
+        assert_eq!(kept(99), (1..=10).collect::<Vec<_>>());
+        assert!(Spacing::new(1, 1).unwrap().at_most(0).is_err());
+    }
+}

@@ -1,0 +1,175 @@
+//! Parts: what the content of an event is made of.
+
+use crate::raw::{Extra, Raw};
+
+/// One piece of an event's content.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What it is.
+    pub body: PartBody,
+    /// What strategies have noted on it.
+    pub marks: Marks,
+    /// Fields retrace does not know.
+    pub extra: Extra,
+}
+
+/// What a part is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PartBody {
+    /// Plain text; stands in every content.
+    Text(String),
+    /// A system prompt kept in the history; stands in a request.
+    System(String),
+    /// An image, a sound or a document; stands in a request or a result.
+    Media(Media),
+    /// The model's reasoning; stands in a response.
+    Thinking(Thinking),
+    /// A call of a tool; stands in a response.
+    ToolCall(ToolCall),
+}
+
+/// An image, a sound or a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Media {
+    /// Which of the three.
+    pub kind: MediaKind,
+    /// Its media type, such as `image/png`.
+    pub media_type: String,
+    /// Where its bytes are.
+    pub source: MediaSource,
+}
+
+/// The kinds of media, each of which costs a flat number of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MediaKind {
+    /// A picture.
+    Image,
+    /// A sound.
+    Audio,
+    /// A document, such as a PDF.
+    Document,
+}
+
+/// Where the bytes of a medium are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediaSource {
+    /// Here, in base64.
+    Data(String),
+    /// At an address.
+    Url(String),
+}
+
+/// The model's reasoning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thinking {
+    /// The text, as far as the provider gives it.
+    pub text: String,
+    /// The provider's signature over it.
+    pub signature: Option<String>,
+}
+
+/// A call of a tool, as the model wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Its id; not unique over a recording, nor within a response.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The JSON text of the arguments, exactly as the model sent it.
+    pub arguments: String,
+    /// The source gave only a parsed form of the arguments.
+    pub rebuilt: bool,
+}
+
+/// What strategies note on a part. A reader that does not know a mark keeps it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Marks {
+    /// Every strategy keeps it verbatim.
+    pub pinned: bool,
+    /// A copy of a user turn that a strategy carried over.
+    pub kept: bool,
+    /// The kind of the strategy that made it; it is not a user turn.
+    pub origin: Option<String>,
+    /// `request`: sent only while no `response` follows it.
+    pub scope: Option<String>,
+    /// A note of what was removed here.
+    pub receipt: Option<Raw>,
+}
+
+impl MediaKind {
+    /// Its spelling in the format.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Audio => "audio",
+            Self::Document => "document",
+        }
+    }
+}
+
+impl ToolCall {
+    /// A call as the model sent it.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), arguments: arguments.into(), rebuilt: false }
+    }
+}
+
+impl Part {
+    /// A plain text part.
+    pub fn text(text: impl Into<String>) -> Self {
+        PartBody::Text(text.into()).into()
+    }
+
+    /// A system prompt.
+    pub fn system(text: impl Into<String>) -> Self {
+        PartBody::System(text.into()).into()
+    }
+
+    /// The same part, pinned.
+    #[must_use]
+    pub fn pinned(mut self) -> Self {
+        self.marks.pinned = true;
+        self
+    }
+
+    /// Its `type`, as the format spells it.
+    pub fn kind(&self) -> &'static str {
+        match &self.body {
+            PartBody::Text(_) => "text",
+            PartBody::System(_) => "system",
+            PartBody::Media(media) => media.kind.as_str(),
+            PartBody::Thinking(_) => "thinking",
+            PartBody::ToolCall(_) => "tool_call",
+        }
+    }
+
+    /// The text of a plain text part.
+    pub fn as_text(&self) -> Option<&str> {
+        if let PartBody::Text(text) = &self.body { Some(text) } else { None }
+    }
+
+    /// The call, if it is one.
+    pub fn as_tool_call(&self) -> Option<&ToolCall> {
+        if let PartBody::ToolCall(call) = &self.body { Some(call) } else { None }
+    }
+
+    /// Whether it is sent only while no response follows it.
+    pub fn is_request_scoped(&self) -> bool {
+        self.marks.scope.as_deref() == Some("request")
+    }
+
+    /// Whether a user could have said it: text or media that no strategy made, pinned or noted.
+    pub fn is_user_turn(&self) -> bool {
+        let marks = &self.marks;
+        matches!(self.body, PartBody::Text(_) | PartBody::Media(_))
+            && !marks.pinned
+            && marks.origin.is_none()
+            && marks.receipt.is_none()
+    }
+}
+
+impl From<PartBody> for Part {
+    fn from(body: PartBody) -> Self {
+        Self { body, marks: Marks::default(), extra: Extra::default() }
+    }
+}

@@ -1,0 +1,147 @@
+//! Rollouts: what an agent did after it was resumed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::Action;
+
+/// Which history an agent was resumed from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arm {
+    /// The raw history.
+    Pre,
+    /// What the strategy of this name keeps.
+    Post(String),
+}
+
+/// Which rollout it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RolloutKey {
+    /// The id of the recording.
+    pub recording: String,
+    /// The boundary: how many events lie before it.
+    pub cut: usize,
+    /// The arm.
+    pub arm: Arm,
+    /// The number of the sample, from 0.
+    pub sample: u32,
+}
+
+/// What an agent did after it was resumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rollout {
+    /// The calls that finished, in the order issued.
+    pub actions: Vec<Action>,
+    /// Why it ended.
+    pub end: EndReason,
+    /// How often the model answered.
+    #[serde(default)]
+    pub n_answers: u32,
+    /// Tokens of all its model calls together, as far as the model reported them.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Tokens of all its answers together, as far as the model reported them.
+    #[serde(default)]
+    pub output_tokens: u64,
+}
+
+/// Why a rollout, or a live run, ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The budget of calls or answers is spent.
+    Budget,
+    /// The agent ended its turn.
+    Answer,
+    /// The recording cannot answer a call that was never made in it.
+    OffTheRecord {
+        /// The call.
+        call: String,
+    },
+    /// Something broke.
+    Failed(Failure),
+    /// A live run reached its limit of model calls.
+    RequestLimit,
+    /// A live run reached its limit of tokens.
+    TokenLimit,
+}
+
+/// What broke, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Which part of the set-up.
+    pub stage: Stage,
+    /// The error, with its causes.
+    pub message: String,
+}
+
+/// The parts of the set-up that may break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Rebuilding the environment.
+    Restore,
+    /// Asking the model.
+    Model,
+    /// The environment, while the rollout ran.
+    Environment,
+    /// The agent itself.
+    Agent,
+}
+
+impl EndReason {
+    /// Whether the rollout broke off, so that it says nothing beyond its finished actions.
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, Self::Budget | Self::Answer)
+    }
+}
+
+impl Rollout {
+    /// A rollout that broke before it did anything.
+    pub fn failed(stage: Stage, message: impl Into<String>) -> Self {
+        let end = EndReason::Failed(Failure { stage, message: message.into() });
+        Self { actions: Vec::new(), end, n_answers: 0, input_tokens: 0, output_tokens: 0 }
+    }
+
+    /// Whether it says what the agent does within `horizon` actions: it ended of itself, or finished that many.
+    pub fn reaches(&self, horizon: usize) -> bool {
+        !self.end.is_failure() || self.actions.len() >= horizon
+    }
+}
+
+impl fmt::Display for Arm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pre => f.write_str("PRE"),
+            Self::Post(strategy) => f.write_str(strategy),
+        }
+    }
+}
+
+impl fmt::Display for EndReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Budget => f.write_str("budget spent"),
+            Self::Answer => f.write_str("answered"),
+            Self::OffTheRecord { call } => write!(f, "off the record: `{call}` was not called in the recording"),
+            Self::Failed(failure) => failure.fmt(f),
+            Self::RequestLimit => f.write_str("limit of model calls reached"),
+            Self::TokenLimit => f.write_str("limit of tokens reached"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::Restore => "restore",
+            Stage::Model => "model",
+            Stage::Environment => "environment",
+            Stage::Agent => "agent",
+        };
+        write!(f, "{stage}: {}", self.message)
+    }
+}
