@@ -1,0 +1,250 @@
+//! POST minus PRE at one boundary.
+
+use num_traits::{Signed, Zero};
+use retrace_events::Rollout;
+use retrace_stats::Exact;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::burden::{Burden, Burdens, Key};
+use crate::executed::Executed;
+use crate::number;
+
+/// One of the two arms of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Resumed from the raw history.
+    Pre,
+    /// Resumed from what a strategy keeps.
+    Post,
+}
+
+/// One thing of each channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Channels<T> {
+    /// Actions that failed.
+    pub blocked: T,
+    /// Actions that were executed before.
+    pub refetch: T,
+    /// Actions that were either, counted once.
+    pub wasted: T,
+    /// Rollouts whose agent ended its turn before the horizon.
+    pub stopped: T,
+    /// What compaction adds in blocked and in refetch, each no less than zero. It is above zero by chance alone, so it is
+    /// an estimate without a test.
+    pub harm: T,
+}
+
+/// The means of an arm over the rollouts that are scored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArmMeans {
+    /// Actions that failed.
+    #[serde(serialize_with = "number::exact")]
+    pub blocked: Exact,
+    /// Actions that were executed before.
+    #[serde(serialize_with = "number::exact")]
+    pub refetch: Exact,
+    /// Actions that were either.
+    #[serde(serialize_with = "number::exact")]
+    pub wasted: Exact,
+    /// The share of rollouts whose agent ended its turn before the horizon.
+    #[serde(serialize_with = "number::exact")]
+    pub stopped: Exact,
+    /// Actions, at most the horizon.
+    #[serde(serialize_with = "number::exact")]
+    pub actions: Exact,
+}
+
+/// One boundary at one horizon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HorizonScore {
+    /// How many actions are looked at.
+    pub horizon: usize,
+    /// What came out.
+    #[serde(flatten)]
+    pub score: Score,
+}
+
+/// What came out at one boundary and horizon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Score {
+    /// Both arms have rollouts that reach the horizon.
+    Scored(Delta),
+    /// The strategy left the history as it was and nothing was run: zero by definition.
+    Noop,
+    /// There is no delta.
+    Unscored(Unscored),
+}
+
+/// The means of both arms, and POST minus PRE.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Delta {
+    /// POST minus PRE.
+    #[serde(serialize_with = "number::channels")]
+    pub delta: Channels<Exact>,
+    /// The means of PRE.
+    pub pre: ArmMeans,
+    /// The means of POST.
+    pub post: ArmMeans,
+}
+
+/// Why there is no delta.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Unscored {
+    /// The compaction failed, so there is nothing to resume from.
+    CompactionFailed,
+    /// No rollout of this arm was run.
+    NotRun(Side),
+    /// Every rollout of this arm broke off before the horizon.
+    AllFailed(Side),
+}
+
+/// Why a boundary cannot be scored at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ScoreError {
+    /// An arm has no rollouts, so it has no mean.
+    #[error("the {} arm has no rollouts", match side { Side::Pre => "PRE", Side::Post => "POST" })]
+    EmptyArm {
+        /// The arm.
+        side: Side,
+    },
+}
+
+/// POST minus PRE at one boundary, for each of `horizons` in the order given; a repeat is a repeated call.
+///
+/// At horizon k the first k actions of each rollout are looked at. `blocked`, `refetch` and `wasted` are means of counts
+/// per rollout, `stopped` is a share of rollouts, and `harm` = max(Δblocked, 0) + max(Δrefetch, 0). A rollout that broke
+/// off is left out at the horizons that its finished actions do not reach; where that leaves an arm empty, the boundary
+/// is [`Score::Unscored`] there.
+///
+/// # Errors
+/// [`ScoreError::EmptyArm`] for an arm without rollouts.
+///
+/// # Examples
+///
+/// ```
+/// use std::collections::HashSet;
+///
+/// use retrace_events::{Action, EndReason, Outcome, Rollout};
+/// use retrace_score::{Score, score_boundary};
+///
+/// let look = |item: &str| Action::new("look", format!(r#"{{"item":"{item}"}}"#), Outcome::Ok, None);
+/// let rollout = |actions| Rollout { actions, end: EndReason::Budget, n_answers: 2, input_tokens: 0, output_tokens: 0 };
+/// let history = HashSet::from([look("tea").signature().clone()]);
+///
+/// let pre = [rollout(vec![look("rice"), look("salt")])];
+/// let post = [rollout(vec![look("tea"), look("rice")]), rollout(vec![look("rice"), look("salt")])];
+/// let scores = score_boundary(&pre, &post, &history, &[1, 2])?;
+/// let Score::Scored(scored) = &scores[1].score else { panic!("both arms ran") };
+/// assert_eq!(scored.delta.refetch, "1/2".parse()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn score_boundary(
+    pre: &[Rollout],
+    post: &[Rollout],
+    history: &dyn Executed,
+    horizons: &[usize],
+) -> Result<Vec<HorizonScore>, ScoreError> {
+    score_boundary_by(Key::Call, pre, post, history, horizons)
+}
+
+/// Does what [`score_boundary`] does, with a choice of what makes a repeat.
+///
+/// # Errors
+/// [`ScoreError::EmptyArm`] for an arm without rollouts.
+pub fn score_boundary_by(
+    key: Key,
+    pre: &[Rollout],
+    post: &[Rollout],
+    history: &dyn Executed,
+    horizons: &[usize],
+) -> Result<Vec<HorizonScore>, ScoreError> {
+    for (side, arm) in [(Side::Pre, pre), (Side::Post, post)] {
+        if arm.is_empty() {
+            return Err(ScoreError::EmptyArm { side });
+        }
+    }
+    let [pre, post] = [pre, post].map(|arm| burdens(arm, history, key));
+    Ok(horizons.iter().map(|&horizon| HorizonScore { horizon, score: score_arms(&pre, &post, horizon) }).collect())
+}
+
+/// The burdens of an arm.
+pub(crate) fn burdens(arm: &[Rollout], history: &dyn Executed, key: Key) -> Vec<Burdens> {
+    arm.iter().map(|rollout| Burdens::of(rollout, history, key)).collect()
+}
+
+/// POST minus PRE at one horizon.
+pub(crate) fn score_arms(pre: &[Burdens], post: &[Burdens], horizon: usize) -> Score {
+    for (side, arm) in [(Side::Pre, pre), (Side::Post, post)] {
+        if arm.is_empty() {
+            return Score::Unscored(Unscored::NotRun(side));
+        }
+    }
+    let Some(pre) = ArmMeans::of(pre, horizon) else { return Score::Unscored(Unscored::AllFailed(Side::Pre)) };
+    let Some(post) = ArmMeans::of(post, horizon) else { return Score::Unscored(Unscored::AllFailed(Side::Post)) };
+    let (blocked, refetch) = (&post.blocked - &pre.blocked, &post.refetch - &pre.refetch);
+    let harm = raised(&blocked) + raised(&refetch);
+    let (wasted, stopped) = (&post.wasted - &pre.wasted, &post.stopped - &pre.stopped);
+    Score::Scored(Delta { delta: Channels { blocked, refetch, wasted, stopped, harm }, pre, post })
+}
+
+fn raised(delta: &Exact) -> Exact {
+    if delta.is_negative() { Exact::zero() } else { delta.clone() }
+}
+
+impl ArmMeans {
+    /// `None` if no rollout reaches the horizon.
+    pub(crate) fn of<'a>(arm: impl IntoIterator<Item = &'a Burdens>, horizon: usize) -> Option<Self> {
+        let scored: Vec<Burden> = arm.into_iter().filter_map(|burdens| burdens.at(horizon)).collect();
+        let mean =
+            |count: fn(&Burden) -> u64| Exact::new(scored.iter().map(count).sum::<u64>().into(), scored.len().into());
+        (!scored.is_empty()).then(|| Self {
+            blocked: mean(|burden| burden.blocked),
+            refetch: mean(|burden| burden.refetch),
+            wasted: mean(|burden| burden.wasted),
+            stopped: mean(|burden| burden.stopped.into()),
+            actions: mean(|burden| burden.n_actions),
+        })
+    }
+}
+
+impl Score {
+    /// POST minus PRE, if it is known.
+    pub fn delta(&self) -> Option<Channels<Exact>> {
+        match self {
+            Self::Scored(scored) => Some(scored.delta.clone()),
+            Self::Noop => Some(Channels::default().map(|(): ()| Exact::zero())),
+            Self::Unscored(_) => None,
+        }
+    }
+}
+
+impl<T> Channels<T> {
+    /// Each channel turned into something else.
+    pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> Channels<U> {
+        Channels {
+            blocked: f(self.blocked),
+            refetch: f(self.refetch),
+            wasted: f(self.wasted),
+            stopped: f(self.stopped),
+            harm: f(self.harm),
+        }
+    }
+
+    /// Each channel by reference.
+    pub fn as_ref(&self) -> Channels<&T> {
+        Channels {
+            blocked: &self.blocked,
+            refetch: &self.refetch,
+            wasted: &self.wasted,
+            stopped: &self.stopped,
+            harm: &self.harm,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What went wrong, counted by its text.
+
+use indexmap::IndexMap;
+use retrace_events::{EndReason, Rollout, Stage};
+use serde::Serialize;
+
+/// An error of a rollout or a compaction, and how often it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorCount {
+    /// The part of the set-up that broke; `None` for a compaction and for a limit.
+    pub stage: Option<Stage>,
+    /// The error, on one line and at most 160 characters long.
+    pub text: String,
+    /// How often it came.
+    pub count: usize,
+    /// Where it came first.
+    pub first: Place,
+}
+
+/// A boundary, and a rollout there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The id of the recording.
+    pub recording: String,
+    /// Events before the boundary.
+    pub cut: usize,
+    /// The number of the sample, from 0; `None` for a compaction.
+    pub sample: Option<usize>,
+}
+
+/// The longest text of an error, in characters.
+const LONGEST: usize = 160;
+
+/// Errors counted in the order they are met.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    counts: IndexMap<(Option<Stage>, String), (usize, Place)>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, stage: Option<Stage>, error: &str, place: impl FnOnce() -> Place) {
+        self.counts.entry((stage, one_line(error))).or_insert_with(|| (0, place())).0 += 1;
+    }
+
+    /// Adds the error of a rollout that broke, save one that left the record: nothing went wrong there.
+    pub(crate) fn add_rollout(&mut self, rollout: &Rollout, place: impl FnOnce() -> Place) {
+        match &rollout.end {
+            EndReason::OffTheRecord { .. } => {}
+            EndReason::Failed(failure) => self.add(Some(failure.stage), &failure.message, place),
+            end => self.add(None, &end.to_string(), place),
+        }
+    }
+
+    /// The most common first; of those that are as common the first seen.
+    pub(crate) fn into_counts(self) -> Vec<ErrorCount> {
+        let counts = self.counts.into_iter();
+        let mut counts: Vec<_> =
+            counts.map(|((stage, text), (count, first))| ErrorCount { stage, text, count, first }).collect();
+        counts.sort_by_key(|error| std::cmp::Reverse(error.count));
+        counts
+    }
+}
+
+/// White space folded, and cut with an ellipsis where it is too long.
+fn one_line(error: &str) -> String {
+    let mut line = String::new();
+    let mut n_characters = 0;
+    for word in error.split_whitespace() {
+        let space = if line.is_empty() { "" } else { " " };
+        for character in space.chars().chain(word.chars()) {
+            if n_characters == LONGEST {
+                line.pop();
+                line.push('…');
+                return line;
+            }
+            line.push(character);
+            n_characters += 1;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_is_folded_and_a_long_text_cut() {
+        assert_eq!(one_line(" a\n\t b  c\r\n"), "a b c");
+        assert_eq!(one_line(&"é".repeat(160)), "é".repeat(160));
+        assert_eq!(one_line(&"é".repeat(161)), "é".repeat(159) + "…");
+        assert_eq!(one_line(&format!("{} {}", "a".repeat(160), "b")), "a".repeat(159) + "…");
+        assert_eq!(one_line(" \n "), "");
+    }
+
+    #[test]
+    fn the_most_common_comes_first_and_among_equals_the_first_seen() {
+        let mut tally = Tally::default();
+        for (sample, error) in ["late", "lost", "lost", "gone", "late \n", "odd"].into_iter().enumerate() {
+            tally.add(None, error, || Place { recording: "r".into(), cut: 3, sample: Some(sample) });
+        }
+        let counts: Vec<_> = tally.into_counts().into_iter().map(|e| (e.text, e.count, e.first.sample)).collect();
+        let expected = [("late", 2, 0), ("lost", 2, 1), ("gone", 1, 3), ("odd", 1, 5)];
+        assert_eq!(counts, expected.map(|(text, count, sample)| (text.to_owned(), count, Some(sample))));
+    }
+
+    #[test]
+    fn one_text_from_two_stages_is_two_errors() {
+        let mut tally = Tally::default();
+        for stage in [Stage::Model, Stage::Environment] {
+            let place = || Place { recording: "r".into(), cut: 3, sample: Some(0) };
+            tally.add_rollout(&Rollout::failed(stage, "no answer in 30 s"), place);
+        }
+        assert_eq!(tally.into_counts().len(), 2);
+    }
+}

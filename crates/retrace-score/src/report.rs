@@ -1,0 +1,348 @@
+//! The data of a report: what came out of a whole verification.
+
+use indexmap::IndexMap;
+use retrace_events::{Action, EndReason, Rollout};
+use retrace_stats::{Exact, Interval};
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+use crate::aggregate;
+use crate::burden::Burdens;
+use crate::delta::{ArmMeans, Channels, HorizonScore, Side, Unscored};
+use crate::errors::ErrorCount;
+use crate::input::{Compaction, EnvironmentKind, RecordingFacts, Size, Spend, UnusableRecording, Verification};
+use crate::number;
+
+/// The version of the JSON that a report is written as.
+pub const REPORT_VERSION: u32 = 1;
+
+/// How many resamples the intervals of a report are made of.
+pub const RESAMPLES: u32 = 10_000;
+
+/// The data of a report.
+///
+/// Its JSON has every horizon, every boundary and the actions of every rollout. An exact number is written as
+/// `{"exact": "-5/12", "value": -0.4166666666666667}`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The version of this JSON.
+    pub version: u32,
+    /// How many actions of a rollout are looked at.
+    pub horizon: usize,
+    /// How many rollouts each arm of a boundary was given.
+    pub samples: usize,
+    /// The seed of the run, and of the bootstrap.
+    pub seed: u64,
+    /// How many resamples an interval is made of.
+    pub resamples: u32,
+    /// The name of what counted the tokens.
+    pub token_counter: String,
+    /// Which strategy is the control, if one was run.
+    pub control: Option<String>,
+    /// Every recording that could be used.
+    pub recordings: Vec<RecordingFacts>,
+    /// What could not be used.
+    pub unusable: Vec<UnusableRecording>,
+    /// How many boundaries the limit per recording left out.
+    pub n_left_out: usize,
+    /// The rollouts from raw histories, of all boundaries and once for all strategies.
+    pub pre: ArmReport,
+    /// What came out for each strategy, in the user's order.
+    pub strategies: IndexMap<String, StrategyReport>,
+    /// What came out at each boundary.
+    pub boundaries: Vec<BoundaryReport>,
+}
+
+/// All rollouts of one arm.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArmReport {
+    /// How many ran.
+    pub n_rollouts: usize,
+    /// How many of them broke off before each horizon, the first for horizon 1.
+    pub n_failed: Vec<usize>,
+    /// How many ended because they made a call that the recording cannot answer.
+    pub n_off_the_record: usize,
+    /// What broke the rollouts that failed at the full horizon, the most common error first. Rollouts that left the
+    /// record are not among them.
+    pub errors: Vec<ErrorCount>,
+    /// What the rollouts spent.
+    pub spend: Spend,
+    /// The means over the boundaries where a rollout reaches each horizon, the first for horizon 1; `None` where there
+    /// is no such boundary.
+    pub means: Vec<Option<ArmMeans>>,
+}
+
+/// What came out for one strategy.
+#[derive(Clone, Debug, Serialize)]
+pub struct StrategyReport {
+    /// At how many boundaries it was applied.
+    pub n_tested: usize,
+    /// At how many of them the compaction failed.
+    pub n_failed_compactions: usize,
+    /// At how many of them it left the history as it was.
+    pub n_unchanged: usize,
+    /// How many of the unchanged ones had no rollouts, so that their delta is zero by definition.
+    pub n_noop: usize,
+    /// At how many of them there are more tokens after than before.
+    pub n_grown: usize,
+    /// At how many of them less than a hundredth of the tokens is left.
+    pub n_emptied: usize,
+    /// The median share of the tokens that is left, over the boundaries that compacted and had tokens before, scored or
+    /// not; an unchanged history counts as 1, and a grown one as more. `None` if there is no such boundary.
+    #[serde(serialize_with = "number::option")]
+    pub kept: Option<Exact>,
+    /// What the compactions spent, failed or not.
+    pub spend: Spend,
+    /// What broke the compactions, the most common error first.
+    pub compaction_errors: Vec<ErrorCount>,
+    /// The rollouts from what it kept.
+    pub post: ArmReport,
+    /// What came out at each horizon from 1 to the full one.
+    pub horizons: Vec<Aggregate>,
+}
+
+/// What came out for one strategy at one horizon.
+#[derive(Clone, Debug, Serialize)]
+pub struct Aggregate {
+    /// How many actions are looked at.
+    pub horizon: usize,
+    /// At how many boundaries there is a delta, noop ones included.
+    pub n_scored: usize,
+    /// Why the others have none, with how many: the most common reason first.
+    pub unscored: Vec<UnscoredCount>,
+    /// The mean delta of each channel over the scored boundaries; `None` if there are none.
+    pub deltas: Option<Channels<Estimate>>,
+    /// The means of PRE over the scored boundaries where rollouts ran; `None` if there are none.
+    pub pre: Option<ArmMeans>,
+    /// The means of POST over the same boundaries.
+    pub post: Option<ArmMeans>,
+    /// The exact sign test on the deltas of wasted; 1 if there are none.
+    #[serde(serialize_with = "number::exact")]
+    pub sign_test_p: Exact,
+    /// The exact sign-flip permutation test on the deltas of wasted; 1 if there are none, and `None` if the exact value
+    /// takes too much work.
+    #[serde(serialize_with = "number::option")]
+    pub permutation_p: Option<Exact>,
+    /// The rollouts that broke off before this horizon.
+    pub failures: Failures,
+}
+
+/// A mean over boundaries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Estimate {
+    /// The mean.
+    #[serde(serialize_with = "number::exact")]
+    pub mean: Exact,
+    /// Its percentile bootstrap interval; `None` for fewer than two boundaries.
+    #[serde(serialize_with = "number::interval")]
+    pub interval: Option<Interval>,
+}
+
+/// A reason why boundaries have no delta, and how many it holds for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct UnscoredCount {
+    /// The reason.
+    pub reason: Unscored,
+    /// At how many boundaries.
+    pub count: usize,
+}
+
+/// Failed rollouts of both arms at one horizon. They bias a delta where the arms fail at different rates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failures {
+    /// POST.
+    pub post: Failed,
+    /// PRE, at every boundary where the strategy was tested.
+    pub pre: Failed,
+    /// The arm with the greater share of failed rollouts by those two counts; `None` if neither has.
+    pub more: Option<Side>,
+    /// PRE, only at the boundaries where the strategy has POST rollouts: the others have no delta to bias.
+    pub paired_pre: Failed,
+    /// The arm with the greater share of failed rollouts where both arms ran; `None` if neither has.
+    pub paired_more: Option<Side>,
+}
+
+/// How many rollouts failed, of how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Failed {
+    /// How many failed.
+    pub failed: usize,
+    /// How many ran.
+    pub n_rollouts: usize,
+}
+
+/// What came out at one boundary.
+#[derive(Clone, Debug, Serialize)]
+pub struct BoundaryReport {
+    /// The id of the recording.
+    pub recording: String,
+    /// Events before the boundary.
+    pub cut: usize,
+    /// Actions before it.
+    pub executed: usize,
+    /// How large the raw history is.
+    pub pre_size: Option<Size>,
+    /// The rollouts from the raw history.
+    pub pre: Vec<RolloutReport>,
+    /// What each strategy did that was tested here.
+    pub strategies: IndexMap<String, BoundaryStrategy>,
+}
+
+/// What one strategy did at one boundary.
+#[derive(Clone, Debug, Serialize)]
+pub struct BoundaryStrategy {
+    /// What came of the compaction.
+    pub compaction: Compaction,
+    /// The share of the tokens that is left, where it is known.
+    #[serde(serialize_with = "number::option")]
+    pub kept: Option<Exact>,
+    /// What the compaction spent.
+    pub spend: Spend,
+    /// What came out at each horizon from 1 to the full one.
+    pub scores: Vec<HorizonScore>,
+    /// The rollouts from what was kept.
+    pub post: Vec<RolloutReport>,
+}
+
+/// A rollout, with what each of its actions is counted as.
+#[derive(Clone, Debug)]
+pub struct RolloutReport {
+    /// The rollout.
+    pub rollout: Rollout,
+    /// Its burden at every horizon.
+    pub burdens: Burdens,
+}
+
+/// Why a verification cannot be reported: its parts contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The horizon is 0.
+    #[error("`horizon` is 0, and must be at least 1")]
+    NoHorizon,
+    /// Two recordings have one id.
+    #[error("two recordings have the id `{id}`")]
+    DuplicateRecording {
+        /// The id.
+        id: String,
+    },
+    /// Two strategies have one name.
+    #[error("two strategies have the name `{name}`")]
+    DuplicateStrategy {
+        /// The name.
+        name: String,
+    },
+    /// The control is no strategy.
+    #[error("the control `{name}` is not among the strategies")]
+    UnknownControl {
+        /// Its name.
+        name: String,
+    },
+    /// A boundary lies in a recording that is not there.
+    #[error("the boundary at {cut} is in `{recording}`, which is not among the recordings")]
+    UnknownRecording {
+        /// The id of the recording.
+        recording: String,
+        /// Events before the boundary.
+        cut: usize,
+    },
+    /// A boundary is there twice.
+    #[error("the boundary at {cut} of `{recording}` is there twice")]
+    DuplicateBoundary {
+        /// The id of the recording.
+        recording: String,
+        /// Events before the boundary.
+        cut: usize,
+    },
+    /// A boundary has a strategy that is not there.
+    #[error("the boundary at {cut} of `{recording}` has `{name}`, which is not among the strategies")]
+    UnknownStrategy {
+        /// The id of the recording.
+        recording: String,
+        /// Events before the boundary.
+        cut: usize,
+        /// The name of the strategy.
+        name: String,
+    },
+    /// A compaction failed, and still there are rollouts from what it kept.
+    #[error("the boundary at {cut} of `{recording}` has rollouts of `{name}`, whose compaction failed there")]
+    RolloutsOfFailedCompaction {
+        /// The id of the recording.
+        recording: String,
+        /// Events before the boundary.
+        cut: usize,
+        /// The name of the strategy.
+        name: String,
+    },
+}
+
+impl Report {
+    /// Works out the report of a verification.
+    ///
+    /// The numbers, their formulas and where they come from are in `docs/methods.md`.
+    ///
+    /// # Errors
+    /// [`ReportError`] if the parts of the verification contradict each other.
+    pub fn new(verification: Verification) -> Result<Self, ReportError> {
+        aggregate::report(verification)
+    }
+
+    /// Whether rollouts ran in the recorded environment, which rebuilds no state.
+    pub fn has_recorded_environment(&self) -> bool {
+        self.recordings.iter().any(|recording| recording.environment == EnvironmentKind::Recorded)
+    }
+}
+
+impl StrategyReport {
+    /// What came out at a horizon; `None` beyond the full one, and for 0.
+    pub fn at(&self, horizon: usize) -> Option<&Aggregate> {
+        self.horizons.get(horizon.checked_sub(1)?)
+    }
+}
+
+impl Failed {
+    /// Whether its share of failed rollouts is greater than that of `other`; an arm without rollouts has none.
+    pub(crate) fn exceeds(self, other: Self) -> bool {
+        let share = |one: Self, another: Self| one.failed as u128 * another.n_rollouts.max(1) as u128;
+        share(self, other) > share(other, self)
+    }
+}
+
+impl ArmReport {
+    /// The rollouts that broke off before a horizon; `None` beyond the full one, and for 0.
+    pub fn failed_at(&self, horizon: usize) -> Option<Failed> {
+        let failed = *self.n_failed.get(horizon.checked_sub(1)?)?;
+        Some(Failed { failed, n_rollouts: self.n_rollouts })
+    }
+}
+
+impl Serialize for RolloutReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Rollout { actions, end, n_answers, input_tokens, output_tokens } = &self.rollout;
+        let actions = actions.iter().zip(self.burdens.refetches());
+        RolloutFields {
+            actions: actions.map(|(action, &refetch)| ActionFields { action, refetch }).collect(),
+            end,
+            n_answers: *n_answers,
+            input_tokens: *input_tokens,
+            output_tokens: *output_tokens,
+        }
+        .serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct RolloutFields<'a> {
+    actions: Vec<ActionFields<'a>>,
+    end: &'a EndReason,
+    n_answers: u32,
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct ActionFields<'a> {
+    #[serde(flatten)]
+    action: &'a Action,
+    refetch: bool,
+}

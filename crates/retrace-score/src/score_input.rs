@@ -1,0 +1,364 @@
+//! The file that `retrace score` reads: rollouts that were collected elsewhere. `docs/formats.md` specifies it.
+
+use indexmap::IndexMap;
+use retrace_events::tokens::Tokens;
+use retrace_events::{Action, EndReason, Event, Failure, Outcome, Rollout, Signature, Stage, actions_from_events};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use crate::executed::ExecutedCalls;
+use crate::input::{
+    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, Size, Spend, StrategyOutcome, Verification,
+};
+
+/// The only version of the file there is.
+const VERSION: u32 = 1;
+
+/// Rollouts that were collected elsewhere, as read from JSON.
+///
+/// ```
+/// use retrace_score::{Report, ScoreInput};
+///
+/// let input = ScoreInput::from_json(
+///     r#"{
+///         "horizon": 2,
+///         "boundaries": [{
+///             "recording": "shop-1",
+///             "cut": 9,
+///             "history": [{"name": "login", "arguments": {"user": "ada"}}],
+///             "pre": [{"actions": [{"name": "stock", "arguments": {"item": "tea"}, "blocked": false}]}],
+///             "strategies": {
+///                 "tail": {"post": [{"actions": [{"name": "login", "arguments": {"user": "ada"}, "blocked": false}]}]}
+///             }
+///         }]
+///     }"#,
+/// )?;
+/// let report = Report::new(input.into_verification())?;
+/// let at_2 = report.strategies["tail"].at(2).expect("the full horizon");
+/// assert_eq!(at_2.deltas.as_ref().expect("one boundary").refetch.mean, "1".parse()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "Fields")]
+pub struct ScoreInput {
+    horizon: usize,
+    seed: u64,
+    token_counter: String,
+    control: Option<String>,
+    strategies: Vec<String>,
+    boundaries: Vec<BoundaryFields>,
+}
+
+/// Why a file of rollouts could not be read.
+#[derive(Debug, Error)]
+#[error("{}{source}", if path == "." { String::new() } else { format!("`{path}`: ") })]
+pub struct ScoreInputError {
+    /// The path to the field that is wrong, such as `boundaries[0].pre[2].actions[1]`; `.` for the file as a whole.
+    pub path: String,
+    /// What is wrong there, with line and column.
+    source: serde_json::Error,
+}
+
+impl ScoreInput {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ScoreInputError`] for text that is no JSON, for a field that is unknown, missing or of the wrong type, and for
+    /// fields that contradict each other.
+    pub fn from_json(text: &str) -> Result<Self, ScoreInputError> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let input = serde_path_to_error::deserialize(&mut deserializer)
+            .map_err(|error| ScoreInputError { path: error.path().to_string(), source: error.into_inner() })?;
+        deserializer.end().map_err(|source| ScoreInputError { path: ".".to_owned(), source })?;
+        Ok(input)
+    }
+
+    /// What a report is made of.
+    pub fn into_verification(self) -> Verification {
+        let mut recordings: IndexMap<String, RecordingFacts> = IndexMap::new();
+        for boundary in &self.boundaries {
+            let id = boundary.recording.clone();
+            recordings.entry(id.clone()).or_insert(RecordingFacts {
+                id,
+                length: None,
+                environment: EnvironmentKind::Unknown,
+                replay: None,
+            });
+        }
+        let boundaries: Vec<BoundaryOutcome> = self.boundaries.into_iter().map(BoundaryFields::outcome).collect();
+        let arms = boundaries.iter().flat_map(|boundary| {
+            boundary.strategies.values().map(|strategy| strategy.post.len()).chain([boundary.pre.len()])
+        });
+        Verification {
+            horizon: self.horizon,
+            samples: arms.max().unwrap_or(0),
+            seed: self.seed,
+            token_counter: self.token_counter,
+            strategies: self.strategies,
+            control: self.control,
+            recordings: recordings.into_values().collect(),
+            unusable: Vec::new(),
+            n_left_out: 0,
+            boundaries,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    #[serde(default = "version")]
+    version: u32,
+    horizon: usize,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default = "token_counter")]
+    token_counter: String,
+    control: Option<String>,
+    boundaries: Vec<BoundaryFields>,
+}
+
+fn version() -> u32 {
+    VERSION
+}
+
+fn token_counter() -> String {
+    "as given".to_owned()
+}
+
+impl TryFrom<Fields> for ScoreInput {
+    type Error = String;
+
+    fn try_from(fields: Fields) -> Result<Self, String> {
+        let Fields { version, horizon, seed, token_counter, control, boundaries } = fields;
+        if version != VERSION {
+            return Err(format!("`version` is {version}, and the only one known is {VERSION}"));
+        }
+        if horizon == 0 {
+            return Err("`horizon` is 0, and must be at least 1".to_owned());
+        }
+        let mut strategies: Vec<String> = Vec::new();
+        for name in boundaries.iter().flat_map(|boundary| boundary.strategies.keys()) {
+            if !strategies.contains(name) {
+                strategies.push(name.clone());
+            }
+        }
+        let control = match control {
+            Some(name) if !strategies.contains(&name) => {
+                return Err(format!("`control` is `{name}`, and no boundary has a strategy of that name"));
+            }
+            None => strategies.iter().find(|name| *name == "control").cloned(),
+            given => given,
+        };
+        Ok(Self { horizon, seed, token_counter, control, strategies, boundaries })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "BoundaryJson")]
+struct BoundaryFields {
+    recording: String,
+    cut: usize,
+    executed: Vec<Signature>,
+    pre_size: Option<Size>,
+    pre: Vec<Rollout>,
+    strategies: IndexMap<String, StrategyOutcome>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoundaryJson {
+    recording: String,
+    cut: usize,
+    history: Option<Vec<CallJson>>,
+    events: Option<Vec<Event>>,
+    pre_size: Option<SizeJson>,
+    pre: Vec<RolloutJson>,
+    strategies: IndexMap<String, StrategyJson>,
+}
+
+impl TryFrom<BoundaryJson> for BoundaryFields {
+    type Error = &'static str;
+
+    fn try_from(json: BoundaryJson) -> Result<Self, &'static str> {
+        let executed = match (json.history, json.events) {
+            (Some(calls), None) => calls.into_iter().map(|call| Signature::of(&call.name, &call.arguments.0)).collect(),
+            (None, Some(events)) => {
+                actions_from_events(&events).iter().map(|action| action.signature().clone()).collect()
+            }
+            _ => return Err("needs either `history`, a list of calls, or `events`, those of a recording"),
+        };
+        Ok(Self {
+            recording: json.recording,
+            cut: json.cut,
+            executed,
+            pre_size: json.pre_size.map(Size::from),
+            pre: json.pre.into_iter().map(|rollout| rollout.0).collect(),
+            strategies: json.strategies.into_iter().map(|(name, strategy)| (name, strategy.0)).collect(),
+        })
+    }
+}
+
+impl BoundaryFields {
+    fn outcome(self) -> BoundaryOutcome {
+        BoundaryOutcome {
+            recording: self.recording,
+            cut: self.cut,
+            executed: self.executed.len(),
+            history: Box::new(self.executed.into_iter().collect::<ExecutedCalls>()),
+            pre_size: self.pre_size,
+            pre: self.pre,
+            strategies: self.strategies,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SizeJson {
+    events: usize,
+    tokens: u64,
+}
+
+impl From<SizeJson> for Size {
+    fn from(SizeJson { events, tokens }: SizeJson) -> Self {
+        Self { events, tokens: Tokens(tokens) }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "StrategyFields")]
+struct StrategyJson(StrategyOutcome);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StrategyFields {
+    error: Option<String>,
+    #[serde(default)]
+    unchanged: bool,
+    size: Option<SizeJson>,
+    #[serde(default)]
+    spend: SpendJson,
+    #[serde(default)]
+    post: Vec<RolloutJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SpendJson {
+    n_model_calls: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+impl TryFrom<StrategyFields> for StrategyJson {
+    type Error = &'static str;
+
+    fn try_from(fields: StrategyFields) -> Result<Self, &'static str> {
+        let StrategyFields { error, unchanged, size, spend, post } = fields;
+        let SpendJson { n_model_calls, input_tokens, output_tokens } = spend;
+        let compaction = match (error, unchanged) {
+            (Some(_), true) => return Err("has an `error` and is `unchanged`"),
+            (Some(_), false) if !post.is_empty() || size.is_some() => {
+                return Err("has an `error`, so that nothing was kept, and still a `size` or `post` rollouts");
+            }
+            (Some(error), false) => Compaction::Failed { error },
+            (None, true) if size.is_some() => return Err("is `unchanged`, and has a `size` of its own"),
+            (None, true) => Compaction::Unchanged,
+            (None, false) => Compaction::Compacted { size: size.map(Size::from) },
+        };
+        let spend = Spend { n_model_calls, input_tokens, output_tokens };
+        Ok(Self(StrategyOutcome { compaction, spend, post: post.into_iter().map(|rollout| rollout.0).collect() }))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "RolloutFields")]
+struct RolloutJson(Rollout);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RolloutFields {
+    actions: Option<Vec<ActionJson>>,
+    end: Option<EndJson>,
+    error: Option<String>,
+    off_the_record: Option<String>,
+    #[serde(default)]
+    n_answers: u32,
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum EndJson {
+    Budget,
+    Answer,
+}
+
+impl TryFrom<RolloutFields> for RolloutJson {
+    type Error = &'static str;
+
+    fn try_from(fields: RolloutFields) -> Result<Self, &'static str> {
+        let RolloutFields { actions, end, error, off_the_record, n_answers, input_tokens, output_tokens } = fields;
+        let end = match (end, error, off_the_record) {
+            (Some(EndJson::Budget), None, None) => EndReason::Budget,
+            (Some(EndJson::Answer) | None, None, None) => EndReason::Answer,
+            (None, Some(message), None) => EndReason::Failed(Failure { stage: Stage::Agent, message }),
+            (None, None, Some(call)) => EndReason::OffTheRecord { call },
+            _ => return Err("has more than one of `end`, `error` and `off_the_record`"),
+        };
+        let actions = match actions {
+            Some(actions) => actions.into_iter().map(|action| action.0).collect(),
+            None if end.is_failure() => Vec::new(),
+            None => return Err("needs `actions`, an empty list if it did nothing, or an `error`"),
+        };
+        Ok(Self(Rollout { actions, end, n_answers, input_tokens, output_tokens }))
+    }
+}
+
+/// A call of the history. How it went does not matter there, but may be said.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallJson {
+    name: String,
+    arguments: Arguments,
+    blocked: Option<bool>,
+    outcome: Option<Outcome>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "CallJson")]
+struct ActionJson(Action);
+
+impl TryFrom<CallJson> for ActionJson {
+    type Error = &'static str;
+
+    fn try_from(call: CallJson) -> Result<Self, &'static str> {
+        let outcome = match (call.outcome, call.blocked) {
+            (Some(outcome), None) => outcome,
+            (None, Some(true)) => Outcome::Error,
+            (None, Some(false)) => Outcome::Ok,
+            (Some(_), Some(_)) => return Err("has both `outcome` and `blocked`"),
+            (None, None) => return Err("needs `blocked`, or an `outcome` of `ok`, `error` or `not_found`"),
+        };
+        Ok(Self(Action::new(call.name, call.arguments.0, outcome, call.error)))
+    }
+}
+
+/// Arguments: a string is the text that the model sent, anything else stands for its own JSON text.
+struct Arguments(String);
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        if raw.get().starts_with('"') {
+            return serde_json::from_str(raw.get()).map(Self).map_err(serde::de::Error::custom);
+        }
+        Ok(Self(String::from(Box::<str>::from(raw))))
+    }
+}
