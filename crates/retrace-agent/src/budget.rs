@@ -1,0 +1,89 @@
+//! How much a run may use, and what it has used.
+
+use retrace_events::{Action, EndReason, Response};
+
+/// How much a run may use. What is not set is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Tool calls to finish, failed ones and calls of unknown tools included. All calls of one response run, so a run
+    /// may finish more.
+    pub max_actions: Option<usize>,
+    /// Answers of the model. A model call that fails uses none.
+    pub max_answers: Option<usize>,
+    /// Model calls, failed ones and those of compactions included; for live runs.
+    pub max_requests: Option<u64>,
+    /// Tokens of all model calls together, as the model reports them; for live runs.
+    pub max_total_tokens: Option<u64>,
+}
+
+/// What a run has used, and the calls it has finished.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    /// The calls in the order issued; those that have not finished are empty.
+    pub(crate) actions: Vec<Option<Action>>,
+    pub(crate) n_finished: usize,
+    pub(crate) n_answers: usize,
+    pub(crate) n_requests: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// Calls that the model has issued and the agent has not yet made.
+    n_issued: usize,
+}
+
+impl Budget {
+    /// The budget of a rollout: `horizon` actions, and at most as many answers of the model.
+    pub fn actions(horizon: usize) -> Self {
+        Self { max_actions: Some(horizon), max_answers: Some(horizon), ..Self::default() }
+    }
+
+    /// Which limit forbids another model call, if any does.
+    pub(crate) fn forbids_request(&self, account: &Account, is_answer: bool) -> Option<EndReason> {
+        let spent = |limit: Option<usize>, used| limit.is_some_and(|limit| used >= limit);
+        let spent_long = |limit: Option<u64>, used| limit.is_some_and(|limit| used >= limit);
+        if is_answer && (spent(self.max_actions, account.n_finished) || spent(self.max_answers, account.n_answers)) {
+            Some(EndReason::Budget)
+        } else if spent_long(self.max_requests, account.n_requests) {
+            Some(EndReason::RequestLimit)
+        } else if spent_long(self.max_total_tokens, account.total_tokens()) {
+            Some(EndReason::TokenLimit)
+        } else {
+            None
+        }
+    }
+
+    /// Whether another tool call is forbidden: the actions are spent, and the model has issued no call that still
+    /// waits to be made.
+    pub(crate) fn forbids_call(&self, account: &Account) -> bool {
+        account.n_issued == 0 && self.max_actions.is_some_and(|limit| account.actions.len() >= limit)
+    }
+}
+
+impl Account {
+    pub(crate) fn total_tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Books a response, of the agent's model or of a compaction's.
+    pub(crate) fn book_response(&mut self, response: &Response, is_answer: bool) {
+        if let Some(usage) = &response.usage {
+            self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+            self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
+        }
+        if is_answer {
+            self.n_answers += 1;
+            self.n_issued = response.tool_calls().count();
+        }
+    }
+
+    /// Opens a call and gives its place among the actions.
+    pub(crate) fn open_call(&mut self) -> usize {
+        self.n_issued = self.n_issued.saturating_sub(1);
+        self.actions.push(None);
+        self.actions.len() - 1
+    }
+
+    pub(crate) fn finish_call(&mut self, place: usize, action: Action) {
+        self.n_finished += 1;
+        self.actions[place] = Some(action);
+    }
+}

@@ -1,0 +1,186 @@
+//! All that an agent may reach: a model and tools, within a budget.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures_core::future::BoxFuture;
+use retrace_env::{CallError, Toolbox};
+use retrace_events::tokens::Tokens;
+use retrace_events::{Action, EndReason, History, Response, ToolCall, ToolResult, ToolSpec};
+use retrace_model::{Model, ModelError, Prompt};
+use retrace_strategies::{Ask, CompactError, RunSoFar};
+use tracing::{Instrument, info_span};
+
+use crate::budget::{Account, Budget};
+
+/// Hands an agent its model and its tools, keeps the account, and ends the run when the budget is spent.
+pub struct RunContext<'a> {
+    instructions: Option<&'a str>,
+    model: &'a dyn Model,
+    toolbox: &'a Toolbox,
+    budget: Budget,
+    seed: u64,
+    state: Mutex<State>,
+}
+
+/// Why a run goes no further, though nothing is wrong with the agent.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Halt {
+    /// A limit of the budget is reached.
+    #[error("the budget is spent")]
+    BudgetSpent,
+    /// The model gave no answer.
+    #[error(transparent)]
+    Model(ModelError),
+    /// The environment cannot answer a call.
+    #[error(transparent)]
+    Call(CallError),
+}
+
+#[derive(Default)]
+struct State {
+    account: Account,
+    /// The first thing that ended the run.
+    end: Option<Ended>,
+}
+
+/// What ended a run before the agent did.
+#[derive(Clone, Debug)]
+pub(crate) enum Ended {
+    Limit(EndReason),
+    Call(CallError),
+}
+
+impl<'a> RunContext<'a> {
+    pub(crate) fn new(
+        instructions: Option<&'a str>,
+        model: &'a dyn Model,
+        toolbox: &'a Toolbox,
+        budget: Budget,
+        seed: u64,
+    ) -> Self {
+        Self { instructions, model, toolbox, budget, seed, state: Mutex::default() }
+    }
+
+    /// The agent's own system prompt.
+    pub fn instructions(&self) -> Option<&'a str> {
+        self.instructions
+    }
+
+    /// The tools the model may call.
+    pub fn tools(&self) -> &'a [ToolSpec] {
+        self.toolbox.specs()
+    }
+
+    /// Whether the calls of one response may run side by side.
+    pub fn calls_are_independent(&self) -> bool {
+        self.toolbox.is_independent()
+    }
+
+    /// What the run has used so far.
+    pub fn run_so_far(&self) -> RunSoFar {
+        let state = self.state();
+        RunSoFar { n_requests: state.account.n_requests, total_tokens: Tokens(state.account.total_tokens()) }
+    }
+
+    /// Asks the model for the next response to a history.
+    ///
+    /// # Errors
+    /// When the budget is spent, before the model is asked; and when the model gives no answer.
+    pub async fn respond(&self, history: &History) -> Result<Response, Halt> {
+        let prompt = Prompt { instructions: self.instructions, history, tools: self.tools(), seed: 0 };
+        self.request(self.model, &prompt, true).await
+    }
+
+    /// Makes a call and gives its result; a failed call is a result.
+    ///
+    /// # Errors
+    /// When the budget is spent, and when the environment cannot answer.
+    pub async fn call(&self, call: &ToolCall) -> Result<ToolResult, Halt> {
+        let place = {
+            let mut state = self.state();
+            if state.end.is_some() {
+                return Err(Halt::BudgetSpent);
+            }
+            if self.budget.forbids_call(&state.account) {
+                state.end = Some(Ended::Limit(EndReason::Budget));
+                return Err(Halt::BudgetSpent);
+            }
+            state.account.open_call()
+        };
+        let span = info_span!("execute_tool", name = &*call.name);
+        match self.toolbox.call(&call.name, &call.arguments).instrument(span).await {
+            Ok(output) => {
+                let result = output.into_result(call);
+                self.state().account.finish_call(place, Action::of(call, &result));
+                Ok(result)
+            }
+            Err(error) => {
+                self.state().end.get_or_insert_with(|| Ended::Call(error.clone()));
+                Err(Halt::Call(error))
+            }
+        }
+    }
+
+    /// Whether the actions or answers are spent, so that the model would not be asked again.
+    pub fn is_spent(&self) -> bool {
+        let state = self.state();
+        state.end.is_some() || self.budget.forbids_request(&state.account, true).is_some()
+    }
+
+    /// Asks a model within the limits of the run. The seed of the prompt is made from that of the run and the number
+    /// of the model call.
+    async fn request(&self, model: &dyn Model, prompt: &Prompt<'_>, is_answer: bool) -> Result<Response, Halt> {
+        let number = {
+            let mut state = self.state();
+            if let Some(reason) = self.budget.forbids_request(&state.account, is_answer) {
+                state.end.get_or_insert(Ended::Limit(reason));
+                return Err(Halt::BudgetSpent);
+            }
+            state.account.n_requests += 1;
+            state.account.n_requests
+        };
+        let prompt = Prompt { seed: mix(self.seed, number), ..*prompt };
+        let span = info_span!("chat", model = model.name());
+        let response = model.respond(&prompt).instrument(span).await.map_err(Halt::Model)?;
+        self.state().account.book_response(&response, is_answer);
+        Ok(response)
+    }
+
+    pub(crate) fn into_parts(self) -> (Account, Option<Ended>) {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (state.account, state.end)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Questions of a strategy go to the run's own model and count toward the run's limits.
+impl Ask for RunContext<'_> {
+    fn ask<'a>(
+        &'a self,
+        prompt: &'a Prompt<'a>,
+        model: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Response, CompactError>> {
+        Box::pin(async move {
+            if let Some(name) = model.filter(|name| *name != self.model.name()) {
+                return Err(CompactError::UnknownModel { name: name.to_owned() });
+            }
+            self.request(self.model, prompt, false).await.map_err(|halt| match halt {
+                Halt::Model(error) => error.into(),
+                halt => CompactError::Other { message: halt.to_string() },
+            })
+        })
+    }
+}
+
+/// The seed of the `number`th model call of a run: SplitMix64 (Steele, Lea & Flood 2014), so that neighbouring runs
+/// and calls have nothing in common.
+pub(crate) fn mix(seed: u64, number: u64) -> u64 {
+    let mut z = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,362 @@
+//! One run of an agent, from a history to a rollout.
+
+use retrace_env::{CallError, Toolbox};
+use retrace_events::{EndReason, Failure, History, Rollout, Stage};
+use retrace_model::Model;
+
+use crate::agent::{Agent, AgentError, Turn};
+use crate::budget::Budget;
+use crate::context::{Ended, Halt, RunContext};
+
+/// All that one run of an agent takes.
+pub struct Run<'a> {
+    /// Where the agent starts.
+    pub history: History,
+    /// The agent's own system prompt.
+    pub instructions: Option<&'a str>,
+    /// The model it may ask.
+    pub model: &'a dyn Model,
+    /// The tools it may call.
+    pub toolbox: &'a Toolbox,
+    /// How much it may use.
+    pub budget: Budget,
+    /// What the seeds of its prompts are made from.
+    pub seed: u64,
+}
+
+impl Run<'_> {
+    /// Runs the agent to its end: what it did, and its history if it did not fail.
+    ///
+    /// Nothing makes it fail: a run that breaks off is a rollout that says why.
+    pub async fn execute(self, agent: &dyn Agent) -> (Rollout, Option<History>) {
+        let cx = RunContext::new(self.instructions, self.model, self.toolbox, self.budget, self.seed);
+        let turn = agent.resume(self.history, &cx).await;
+        let (account, ended) = cx.into_parts();
+        let spent_actions = self.budget.max_actions.is_some_and(|limit| account.n_finished >= limit);
+        let (end, history) = match (turn, ended) {
+            (_, Some(Ended::Call(CallError::OffTheRecord { call }))) => (EndReason::OffTheRecord { call }, None),
+            (_, Some(Ended::Call(error))) => (failed(Stage::Environment, &error), None),
+            (Ok(Turn::Ended(history) | Turn::Stopped(history)), _) if spent_actions => {
+                (EndReason::Budget, Some(history))
+            }
+            (Ok(Turn::Ended(history)), _) => (EndReason::Answer, Some(history)),
+            (Ok(Turn::Stopped(history)), ended) => (limit(ended), Some(history)),
+            (Err(AgentError::Halt(Halt::BudgetSpent)), ended) => (limit(ended), None),
+            // A strategy sees a limit of the run as a failed question.
+            (Err(AgentError::Compact(_)), Some(Ended::Limit(reason))) => (reason, None),
+            (Err(AgentError::Model(error) | AgentError::Halt(Halt::Model(error))), _) => {
+                (failed(Stage::Model, &error), None)
+            }
+            (Err(error), _) => (failed(Stage::Agent, &error), None),
+        };
+        let rollout = Rollout {
+            actions: account.actions.into_iter().flatten().collect(),
+            end,
+            n_answers: u32::try_from(account.n_answers).unwrap_or(u32::MAX),
+            input_tokens: account.input_tokens,
+            output_tokens: account.output_tokens,
+        };
+        (rollout, history)
+    }
+}
+
+fn limit(ended: Option<Ended>) -> EndReason {
+    match ended {
+        Some(Ended::Limit(reason)) => reason,
+        _ => EndReason::Budget,
+    }
+}
+
+fn failed(stage: Stage, error: &dyn std::error::Error) -> EndReason {
+    EndReason::Failed(Failure { stage, message: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use futures_core::future::BoxFuture;
+    use proptest::prelude::*;
+    use retrace_env::{FnTool, NoArguments, ToolOutput};
+    use retrace_events::{Event, Part, Response, ToolCall, Usage};
+    use retrace_model::{ModelError, Prompt, ScriptedModel, Step};
+    use retrace_strategies::{Summarize, TailWindow};
+
+    use super::*;
+    use crate::{Compaction, RunContext, ToolLoop};
+
+    fn call(name: &str) -> ToolCall {
+        ToolCall::new("c", name, "{}")
+    }
+
+    fn calls(names: &[&str]) -> Step {
+        names.iter().map(|name| call(name)).collect::<Vec<_>>().into()
+    }
+
+    /// `work` works, `fail` fails; both write down that they ran.
+    fn toolbox(ran: &Arc<Mutex<Vec<&'static str>>>) -> Toolbox {
+        let (work, fail) = (Arc::clone(ran), Arc::clone(ran));
+        Toolbox::builder()
+            .tool(FnTool::new("work", "works", move |_: NoArguments| {
+                work.lock().unwrap().push("work");
+                "done"
+            }))
+            .tool(FnTool::new("fail", "fails", move |_: NoArguments| {
+                fail.lock().unwrap().push("fail");
+                Err::<String, _>("no")
+            }))
+            .build()
+            .unwrap()
+    }
+
+    fn execute(script: Vec<Step>, budget: Budget) -> (Rollout, Vec<&'static str>, usize) {
+        let (model, ran) = (ScriptedModel::new(script), Arc::default());
+        let run = Run {
+            history: History::from(vec![Event::request("go")]),
+            instructions: None,
+            model: &model,
+            toolbox: &toolbox(&ran),
+            budget,
+            seed: 1,
+        };
+        let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
+        let ran = ran.lock().unwrap().clone();
+        (rollout, ran, model.asked().len())
+    }
+
+    #[test]
+    fn a_run_ends_when_its_actions_are_spent_without_asking_again() {
+        let (rollout, ran, n_asked) = execute((0..9).map(|_| calls(&["work"])).collect(), Budget::actions(3));
+        assert_eq!((rollout.end, ran.len(), n_asked, rollout.n_answers), (EndReason::Budget, 3, 3, 3));
+    }
+
+    #[test]
+    fn all_calls_of_one_response_run_in_order_even_beyond_the_budget() {
+        let (rollout, ran, _) = execute(vec![calls(&["work", "fail", "work"])], Budget::actions(2));
+        assert_eq!(rollout.end, EndReason::Budget);
+        assert_eq!(ran, ["work", "fail", "work"]);
+        let blocked: Vec<_> = rollout.actions.iter().map(|action| action.is_blocked()).collect();
+        assert_eq!(blocked, [false, true, false]);
+    }
+
+    #[test]
+    fn failed_calls_and_unknown_tools_are_actions() {
+        let (rollout, ..) = execute(vec![calls(&["fail"]), calls(&["nope"]), "enough".into()], Budget::actions(5));
+        assert_eq!(rollout.end, EndReason::Answer);
+        assert_eq!(rollout.actions.iter().filter(|action| action.is_blocked()).count(), 2);
+    }
+
+    #[test]
+    fn a_failed_model_call_keeps_the_actions_and_uses_no_answer() {
+        let down = ModelError::Unavailable { message: "503".to_owned(), retry_after: None };
+        let (rollout, ..) = execute(vec![calls(&["work"]), down.into()], Budget::actions(5));
+        let failure = Failure { stage: Stage::Model, message: "unavailable: 503".to_owned() };
+        assert_eq!((rollout.end, rollout.actions.len(), rollout.n_answers), (EndReason::Failed(failure), 1, 1));
+    }
+
+    #[test]
+    fn the_seed_of_each_model_call_is_its_own() {
+        let model = ScriptedModel::new([calls(&["work"]), calls(&["work"]), "done".into()]);
+        let ran = Arc::default();
+        for seed in [1, 2] {
+            let history = History::from(vec![Event::request("go")]);
+            let toolbox = toolbox(&ran);
+            let run =
+                Run { history, instructions: None, model: &model, toolbox: &toolbox, budget: Budget::default(), seed };
+            pollster::block_on(run.execute(&ToolLoop::default()));
+        }
+        let mut seeds: Vec<_> = model.asked().iter().map(|asked| asked.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), 4);
+    }
+
+    /// An agent that ignores what its model says and calls a tool for ever.
+    struct Stubborn(AtomicUsize);
+
+    impl Agent for Stubborn {
+        fn resume<'a>(&'a self, history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+            Box::pin(async move {
+                while cx.call(&call("work")).await.is_ok() {
+                    self.0.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(Turn::Ended(history))
+            })
+        }
+    }
+
+    #[test]
+    fn the_budget_holds_whatever_the_agent_does() {
+        let (model, ran) = (ScriptedModel::new(Vec::<Step>::new()), Arc::default());
+        let agent = Stubborn(AtomicUsize::new(0));
+        let run = Run {
+            history: History::from(Vec::new()),
+            instructions: None,
+            model: &model,
+            toolbox: &toolbox(&ran),
+            budget: Budget::actions(4),
+            seed: 0,
+        };
+        let (rollout, _) = pollster::block_on(run.execute(&agent));
+        assert_eq!((rollout.end, rollout.actions.len(), agent.0.into_inner()), (EndReason::Budget, 4, 4));
+    }
+
+    #[test]
+    fn what_the_record_cannot_answer_ends_the_run_with_that_reason() {
+        struct Closed;
+        impl retrace_env::Dispatch for Closed {
+            fn dispatch<'a>(&'a self, name: &'a str, _: &'a str) -> BoxFuture<'a, Result<ToolOutput, CallError>> {
+                Box::pin(async move {
+                    match name {
+                        "known" => Ok(ToolOutput::ok("as recorded")),
+                        _ => Err(CallError::OffTheRecord { call: format!("{name}({{}})") }),
+                    }
+                })
+            }
+        }
+        let model = ScriptedModel::new([calls(&["known", "new", "known"])]);
+        let run = Run {
+            history: History::from(Vec::new()),
+            instructions: None,
+            model: &model,
+            toolbox: &Toolbox::over([], Closed),
+            budget: Budget::actions(9),
+            seed: 0,
+        };
+        let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
+        assert_eq!(rollout.end, EndReason::OffTheRecord { call: "new({})".to_owned() });
+        assert_eq!(rollout.actions.len(), 1);
+    }
+
+    fn spending(names: &[&str], tokens: u64) -> Step {
+        let content = names.iter().map(|name| retrace_events::PartBody::ToolCall(call(name)).into()).collect();
+        let usage = Usage { input_tokens: tokens - 1, output_tokens: 1, ..Usage::default() };
+        Response { content, usage: Some(usage), ..Response::default() }.into()
+    }
+
+    #[test]
+    fn a_live_run_ends_at_its_limits_and_says_which() {
+        let script = || (0..9).map(|_| spending(&["work"], 100)).collect::<Vec<_>>();
+        let (rollout, ..) = execute(script(), Budget { max_requests: Some(4), ..Budget::default() });
+        assert_eq!((rollout.end, rollout.actions.len()), (EndReason::RequestLimit, 4));
+        let (rollout, ..) = execute(script(), Budget { max_total_tokens: Some(250), ..Budget::default() });
+        assert_eq!((rollout.end, rollout.actions.len()), (EndReason::TokenLimit, 3));
+    }
+
+    #[test]
+    fn summary_calls_count_toward_the_limits_of_a_live_run() {
+        let summary = || Response { content: vec![Part::text("so far, so good")], ..Response::default() };
+        // The loop asks for an answer, then for a summary before each further answer.
+        let script = vec![calls(&["work"]), summary().into(), calls(&["work"]), summary().into(), calls(&["work"])];
+        let (model, ran) = (ScriptedModel::new(script), Arc::default());
+        let compaction = Compaction { strategy: Arc::new(Summarize::new(2)), max_events: 2 };
+        let run = Run {
+            history: History::from(vec![Event::request("go")]),
+            instructions: None,
+            model: &model,
+            toolbox: &toolbox(&ran),
+            budget: Budget { max_requests: Some(4), ..Budget::default() },
+            seed: 0,
+        };
+        let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::compacting(compaction)));
+        assert_eq!((rollout.end, rollout.n_answers, model.asked().len()), (EndReason::RequestLimit, 2, 4));
+    }
+
+    #[test]
+    fn a_loop_compacts_when_its_history_has_grown_and_not_before() {
+        let script = (0..6).map(|_| calls(&["work"])).chain(["done".into()]);
+        let (model, ran) = (ScriptedModel::new(script), Arc::default());
+        let compaction = Compaction { strategy: Arc::new(TailWindow::new(2)), max_events: 6 };
+        let run = Run {
+            history: History::from(vec![Event::request("go")]),
+            instructions: None,
+            model: &model,
+            toolbox: &toolbox(&ran),
+            budget: Budget::default(),
+            seed: 0,
+        };
+        pollster::block_on(run.execute(&ToolLoop::compacting(compaction)));
+        let lengths: Vec<_> = model.asked().iter().map(|asked| asked.events.len()).collect();
+        assert_eq!(lengths, [1, 3, 5, 2, 4, 6, 2]);
+    }
+
+    #[test]
+    fn independent_calls_keep_their_order_whichever_finishes_first() {
+        let order: Arc<Mutex<Vec<String>>> = Arc::default();
+        let note = |name: &'static str, waits: usize| {
+            let order = Arc::clone(&order);
+            FnTool::new_async(name, "waits its turn", move |_: NoArguments| {
+                let order = Arc::clone(&order);
+                async move {
+                    for _ in 0..waits {
+                        yield_once().await;
+                    }
+                    order.lock().unwrap().push(name.to_owned());
+                    name
+                }
+            })
+        };
+        let toolbox = Toolbox::builder().tool(note("slow", 3)).tool(note("fast", 0)).independent(true).build().unwrap();
+        let model = ScriptedModel::new([calls(&["slow", "fast"]), "done".into()]);
+        let run = Run {
+            history: History::from(Vec::new()),
+            instructions: None,
+            model: &model,
+            toolbox: &toolbox,
+            budget: Budget::default(),
+            seed: 0,
+        };
+        let (rollout, history) = pollster::block_on(run.execute(&ToolLoop::default()));
+        assert_eq!(*order.lock().unwrap(), ["fast", "slow"]);
+        let names: Vec<_> = rollout.actions.iter().map(|action| action.name()).collect();
+        assert_eq!(names, ["slow", "fast"]);
+        assert_eq!(history.unwrap().len(), 3);
+    }
+
+    async fn yield_once() {
+        let mut yielded = false;
+        std::future::poll_fn(|cx| {
+            if std::mem::replace(&mut yielded, true) {
+                return std::task::Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            std::task::Poll::Pending
+        })
+        .await;
+    }
+
+    /// A model that calls `work` between 0 and 3 times an answer, as its seed says, and never ends its turn but by 0.
+    struct Eager;
+
+    impl Model for Eager {
+        fn name(&self) -> &str {
+            "eager"
+        }
+
+        fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+            let n = prompt.seed % 4;
+            let content = (0..n).map(|_| retrace_events::PartBody::ToolCall(call("work")).into()).collect();
+            Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_run_ends_within_its_budget(horizon in 1_usize..8, seed: u64) {
+            let ran = Arc::default();
+            let run = Run {
+                history: History::from(Vec::new()),
+                instructions: None,
+                model: &Eager,
+                toolbox: &toolbox(&ran),
+                budget: Budget::actions(horizon),
+                seed,
+            };
+            let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
+            prop_assert!(rollout.n_answers as usize <= horizon);
+            prop_assert!(rollout.actions.len() < horizon + 3);
+            prop_assert_eq!(rollout.end == EndReason::Budget, rollout.actions.len() >= horizon);
+        }
+    }
+}
