@@ -1,0 +1,151 @@
+//! The two things that run: a compaction, and a rollout.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use indexmap::IndexMap;
+use retrace_agent::{Agent, Budget, Run};
+use retrace_env::{Environment, Replay};
+use retrace_events::tokens::count_sent;
+use retrace_events::{History, Rollout, RolloutKey, Stage};
+use retrace_model::{Model, Prompt};
+use retrace_score::{Compaction, Size, Spend};
+use retrace_strategies::{Ask, BoxFuture, CompactContext, CompactError, Compacted, Strategy};
+use tracing::{Instrument, info_span};
+
+use crate::limits::Timed;
+use crate::plan::Site;
+use crate::settings::Settings;
+use crate::{post, seeds};
+
+/// All that rollouts and compactions share.
+pub(crate) struct Setup {
+    pub(crate) settings: Settings,
+    pub(crate) agent: Arc<dyn Agent>,
+    pub(crate) model: Timed<Arc<dyn Model>>,
+    pub(crate) other_models: IndexMap<String, Timed<Arc<dyn Model>>>,
+    pub(crate) strategies: IndexMap<String, Arc<dyn Strategy>>,
+}
+
+/// What came of applying a strategy at a boundary.
+pub(crate) struct CompactionOutcome {
+    pub(crate) compaction: Compaction,
+    pub(crate) spend: Spend,
+    /// The history to resume from; none where the compaction failed.
+    pub(crate) history: Option<History>,
+}
+
+/// What came of a rollout.
+pub(crate) struct RolloutOutcome {
+    pub(crate) rollout: Rollout,
+    /// How faithful its environment was; none where it was not restored.
+    pub(crate) replay: Option<Replay>,
+}
+
+/// Questions of strategies go to the model they name, or to the run's own.
+impl Ask for Setup {
+    fn ask<'a>(
+        &'a self,
+        prompt: &'a Prompt<'a>,
+        model: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<retrace_events::Response, CompactError>> {
+        Box::pin(async move {
+            let model = match model {
+                None => &self.model,
+                Some(name) => {
+                    self.other_models.get(name).ok_or_else(|| CompactError::UnknownModel { name: name.to_owned() })?
+                }
+            };
+            Ok(model.respond(prompt).await?)
+        })
+    }
+}
+
+impl Setup {
+    /// Applies a strategy at a boundary. A panic is a failure like any other.
+    pub(crate) async fn compact(&self, site: &Site, name: &str) -> CompactionOutcome {
+        let boundary = &site.boundary;
+        let (before, recording) = (boundary.history(), boundary.trajectory().id());
+        let seed = seeds::of_compaction(self.settings.seed, recording, boundary.cut(), name);
+        let mut cx = CompactContext::new(self, seed);
+        cx.counter = &*self.settings.counter;
+        cx.run = site.run_so_far;
+        let strategy = Timed::new(&*self.strategies[name], self.settings.limits.strategy);
+        let span = info_span!("compact", recording, cut = boundary.cut(), strategy = name);
+        let compacted = AssertUnwindSafe(strategy.compact(&before, &mut cx)).catch_unwind().instrument(span).await;
+        let compacted = compacted.unwrap_or_else(|panic| {
+            Err(CompactError::Other { message: format!("the strategy panicked: {}", panic_text(&*panic)) })
+        });
+        let spent = cx.spend();
+        let spend = Spend {
+            n_model_calls: spent.n_calls,
+            input_tokens: spent.usage.input_tokens,
+            output_tokens: spent.usage.output_tokens,
+        };
+        let (compaction, history) = match compacted {
+            Err(error) => (Compaction::Failed { error: error.to_string() }, None),
+            Ok(Compacted::Unchanged) => (Compaction::Unchanged, Some(before)),
+            Ok(Compacted::Changed(after)) => match post::flaw(&before, &after) {
+                Some(flaw) => (Compaction::Failed { error: flaw.to_owned() }, None),
+                None if after == before => (Compaction::Unchanged, Some(before)),
+                None => (Compaction::Compacted { size: Some(self.size(&after)) }, Some(post::shared(after))),
+            },
+        };
+        CompactionOutcome { compaction, spend, history }
+    }
+
+    /// Resumes the agent from a history in an environment restored to the boundary. A panic is a failed rollout.
+    pub(crate) async fn roll_out(&self, site: &Site, key: &RolloutKey, history: History) -> RolloutOutcome {
+        let span = info_span!("rollout", boundary = key.cut, arm = %key.arm, sample = key.sample);
+        let mut replay = None;
+        let rollout =
+            AssertUnwindSafe(self.resume(site, key, history, &mut replay)).catch_unwind().instrument(span).await;
+        let rollout = rollout.unwrap_or_else(|panic| {
+            Rollout::failed(Stage::Agent, format!("the agent panicked: {}", panic_text(&*panic)))
+        });
+        RolloutOutcome { rollout, replay }
+    }
+
+    async fn resume(&self, site: &Site, key: &RolloutKey, history: History, replay: &mut Option<Replay>) -> Rollout {
+        let environment = Timed::new(&*site.environment, self.settings.limits.restore);
+        let restored = match environment.restore(&site.boundary).await {
+            Ok(restored) => restored,
+            Err(error) => return Rollout::failed(Stage::Restore, with_causes(&error)),
+        };
+        *replay = Some(restored.replay);
+        let tool_limit = self.settings.limits.tool;
+        let run = Run {
+            history,
+            instructions: site.boundary.trajectory().recording().header.instructions.as_deref(),
+            model: &self.model,
+            toolbox: &restored.toolbox.wrapped(|toolbox| Timed::new(toolbox, tool_limit)),
+            budget: Budget::actions(self.settings.horizon),
+            seed: seeds::of_rollout(self.settings.seed, key),
+        };
+        run.execute(&*self.agent).await.0
+    }
+
+    fn size(&self, history: &History) -> Size {
+        Size {
+            events: history.events().filter(|event| event.counts()).count(),
+            tokens: count_sent(&*self.settings.counter, history),
+        }
+    }
+}
+
+/// An error with its causes, each once.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(|text| &**text)).unwrap_or("?")
+}

@@ -1,0 +1,113 @@
+//! Time limits around everything that leaves the program.
+
+use std::time::Duration;
+
+use futures_core::future::BoxFuture;
+use retrace_env::{CallError, Dispatch, Environment, RestoreError, Restored, ToolOutput, Toolbox};
+use retrace_events::{Boundary, History, Response};
+use retrace_model::{Model, ModelError, Prompt};
+use retrace_strategies::{Business, CompactContext, CompactError, Compacted, Strategy};
+use tokio::time::timeout;
+
+/// How long each thing outside the program may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimits {
+    /// One model call. Out of time it is a transient error.
+    pub model: Duration,
+    /// One tool call. Out of time the environment has failed, and with it the rollout.
+    pub tool: Duration,
+    /// Restoring an environment. Out of time the rollout has failed.
+    pub restore: Duration,
+    /// One compaction, its model calls included. Out of time the strategy has failed there.
+    pub strategy: Duration,
+}
+
+impl Default for TimeLimits {
+    /// Two minutes for a model call or a tool call, five for a restore, ten for a compaction.
+    fn default() -> Self {
+        Self {
+            model: Duration::from_secs(120),
+            tool: Duration::from_secs(120),
+            restore: Duration::from_secs(300),
+            strategy: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Something with a time limit around it.
+///
+/// The limit takes effect where the thing awaits; what computes without awaiting cannot be interrupted.
+#[derive(Clone, Debug)]
+pub struct Timed<T> {
+    inner: T,
+    limit: Duration,
+}
+
+impl<T> Timed<T> {
+    /// Gives each call of `inner` this much time.
+    pub fn new(inner: T, limit: Duration) -> Self {
+        Self { inner, limit }
+    }
+}
+
+impl<M: Model> Model for Timed<M> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+        Box::pin(async move {
+            let answer = timeout(self.limit, self.inner.respond(prompt)).await;
+            answer.unwrap_or(Err(ModelError::TimedOut { limit: self.limit }))
+        })
+    }
+}
+
+impl Dispatch for Timed<Toolbox> {
+    fn dispatch<'a>(&'a self, name: &'a str, arguments: &'a str) -> BoxFuture<'a, Result<ToolOutput, CallError>> {
+        Box::pin(async move {
+            let answer = timeout(self.limit, self.inner.call(name, arguments)).await;
+            answer.unwrap_or_else(|_| {
+                let message = format!("the tool `{name}` gave no answer within {:?}", self.limit);
+                Err(CallError::Environment { message })
+            })
+        })
+    }
+}
+
+impl Environment for Timed<&dyn Environment> {
+    fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
+        Box::pin(async move {
+            timeout(self.limit, self.inner.restore(boundary)).await.unwrap_or_else(|_| {
+                let source = format!("it was not restored within {:?}", self.limit).into();
+                Err(RestoreError::Environment { source })
+            })
+        })
+    }
+}
+
+impl Strategy for Timed<&dyn Strategy> {
+    fn kind(&self) -> &'static str {
+        self.inner.kind()
+    }
+
+    fn business(&self) -> Business {
+        self.inner.business()
+    }
+
+    fn settles(&self) -> bool {
+        self.inner.settles()
+    }
+
+    fn compact<'a>(
+        &'a self,
+        history: &'a History,
+        cx: &'a mut CompactContext<'_>,
+    ) -> BoxFuture<'a, Result<Compacted, CompactError>> {
+        Box::pin(async move {
+            timeout(self.limit, self.inner.compact(history, cx))
+                .await
+                .unwrap_or_else(|_| Err(CompactError::Other { message: format!("no result within {:?}", self.limit) }))
+        })
+    }
+}

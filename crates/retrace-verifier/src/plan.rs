@@ -1,0 +1,123 @@
+//! What is run: the boundaries of the recordings, checked before anything is spent.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use retrace_env::Environment;
+use retrace_events::tokens::{Tokens, count_sent};
+use retrace_events::{Boundary, Event, NotResumable, Trajectory};
+use retrace_score::{RecordingFacts, RecordingLength, Size, UnusableRecording};
+use retrace_strategies::RunSoFar;
+
+use crate::settings::{Group, Settings};
+
+/// What is run, recording by recording.
+pub(crate) struct Plan {
+    pub(crate) sites: Vec<Site>,
+    pub(crate) recordings: Vec<RecordingFacts>,
+    pub(crate) unusable: Vec<UnusableRecording>,
+    pub(crate) n_left_out: usize,
+}
+
+/// A boundary and what its rollouts run in.
+pub(crate) struct Site {
+    pub(crate) boundary: Boundary,
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) size: Size,
+    pub(crate) run_so_far: RunSoFar,
+    /// The index of its recording among the facts.
+    pub(crate) recording: usize,
+    /// Whether it is the first boundary of a recording whose environment rebuilds state.
+    pub(crate) checks_rebuilds: bool,
+}
+
+impl Plan {
+    /// Reads the recordings and cuts them.
+    ///
+    /// # Errors
+    /// When a cut that was asked for cannot be.
+    pub(crate) fn new(groups: Vec<Group>, settings: &Settings) -> Result<Self, NotResumable> {
+        let mut plan = Self { sites: Vec::new(), recordings: Vec::new(), unusable: Vec::new(), n_left_out: 0 };
+        let mut ids = HashSet::new();
+        for Group { recordings, environment, kind, cuts } in groups {
+            for recording in recordings {
+                if !ids.insert(recording.header.id.clone()) {
+                    let reason = "another recording has the same id; give each its own `id` in its first line";
+                    plan.unusable.push(UnusableRecording { name: recording.header.id, reason: reason.to_owned() });
+                    continue;
+                }
+                let trajectory = Arc::new(Trajectory::new(recording));
+                let boundaries = plan.boundaries(&trajectory, cuts.as_deref(), settings)?;
+                let first = plan.sites.len();
+                plan.sites.extend(boundaries.into_iter().enumerate().map(|(index, boundary)| Site {
+                    size: Size {
+                        events: boundary.history().events().filter(|event| event.counts()).count(),
+                        tokens: count_sent(&*settings.counter, &boundary.history()),
+                    },
+                    run_so_far: RunSoFar::default(),
+                    boundary,
+                    environment: Arc::clone(&environment),
+                    recording: plan.recordings.len(),
+                    checks_rebuilds: index == 0 && kind == retrace_score::EnvironmentKind::Rebuilt,
+                }));
+                add_runs_so_far(&trajectory, &mut plan.sites[first..]);
+                plan.recordings.push(RecordingFacts {
+                    id: trajectory.id().to_owned(),
+                    length: Some(RecordingLength {
+                        n_actions: trajectory.actions().len(),
+                        n_rounds: trajectory.n_rounds(),
+                    }),
+                    environment: kind,
+                    replay: None,
+                });
+            }
+        }
+        Ok(plan)
+    }
+
+    fn boundaries(
+        &mut self,
+        trajectory: &Arc<Trajectory>,
+        cuts: Option<&[usize]>,
+        settings: &Settings,
+    ) -> Result<Vec<Boundary>, NotResumable> {
+        let cuts = match cuts {
+            Some(cuts) => {
+                let mut cuts = cuts.to_vec();
+                cuts.sort_unstable();
+                cuts.dedup();
+                cuts
+            }
+            None => {
+                let chosen = trajectory.choose_cuts(&settings.spacing);
+                self.n_left_out += chosen.n_left_out;
+                chosen.cuts.iter().map(|point| point.cut).collect()
+            }
+        };
+        cuts.into_iter().map(|cut| Boundary::new(trajectory, cut)).collect()
+    }
+}
+
+/// Notes what the recorded run had used at each boundary, in one pass over the recording.
+fn add_runs_so_far(trajectory: &Trajectory, sites: &mut [Site]) {
+    let mut sites = sites.iter_mut().peekable();
+    let mut run = RunSoFar::default();
+    for (index, event) in trajectory.recording().events.iter().enumerate() {
+        while let Some(site) = sites.next_if(|site| site.boundary.cut() == index) {
+            site.run_so_far = run;
+        }
+        match &**event {
+            Event::Response(response) => {
+                run.n_requests += 1;
+                run.total_tokens += Tokens(response.usage.as_ref().map_or(0, |usage| usage.total_tokens()));
+            }
+            // A response already tells its own; what is left is what compactions of the recorded run spent.
+            Event::Usage(event) if event.kind == "compaction" => {
+                run.n_requests += 1;
+                run.total_tokens += Tokens(event.usage.total_tokens());
+            }
+            _ => {}
+        }
+    }
+    sites.for_each(|site| site.run_so_far = run);
+}

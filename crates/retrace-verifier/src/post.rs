@@ -1,0 +1,65 @@
+//! Whether an agent can be resumed from what a strategy kept.
+
+use std::sync::Arc;
+
+use retrace_events::{Event, History, Outcome, ToolResults};
+
+/// What is wrong with a compacted history, if anything is: it must end with the boundary's `tool_results` event, the
+/// same calls in the same order with the same outcomes. Its contents may be blanked, and requests of nothing but parts
+/// with `scope: "request"` may follow.
+pub(crate) fn flaw(before: &History, after: &History) -> Option<&'static str> {
+    if after.is_empty() {
+        return Some("nothing was kept");
+    }
+    let newest = |history: &History| history.iter().rev().find(|event| event.counts() && !is_warning(event)).cloned();
+    let (before, after) = (newest(before), newest(after));
+    match (before.as_deref(), after.as_deref()) {
+        (Some(Event::ToolResults(before)), Some(Event::ToolResults(after))) if told(before).eq(told(after)) => None,
+        _ => Some("the newest results are not kept at the end"),
+    }
+}
+
+/// A history whose clones share all its events.
+pub(crate) fn shared(history: History) -> History {
+    if history.own().is_empty() { history } else { History::new(history.iter().map(Arc::clone).collect::<Vec<_>>()) }
+}
+
+fn told(round: &ToolResults) -> impl Iterator<Item = (&str, &str, Outcome)> {
+    round.results.iter().map(|result| (&*result.call_id, &*result.name, result.outcome))
+}
+
+fn is_warning(event: &Event) -> bool {
+    matches!(event, Event::Request(request)
+        if !request.content.is_empty() && request.content.iter().all(|part| part.is_request_scoped()))
+}
+
+#[cfg(test)]
+mod tests {
+    use retrace_events::{Part, Request, ToolCall, ToolResult};
+
+    use super::*;
+
+    fn results(outcome: Outcome, text: &str) -> Event {
+        Event::results([ToolResult::text_result(&ToolCall::new("c1", "read", "{}"), outcome, text)])
+    }
+
+    fn warning() -> Event {
+        let mut part = Part::text("wrap up");
+        part.marks.scope = Some("request".to_owned());
+        Event::Request(Request { content: vec![part], ..Request::default() })
+    }
+
+    #[test]
+    fn a_compacted_history_ends_with_the_newest_results() {
+        let history = |events: Vec<Event>| History::from(events);
+        let before = history(vec![Event::request("go"), results(Outcome::Ok, "text")]);
+        let flaw = |events| flaw(&before, &history(events));
+        assert_eq!(flaw(vec![results(Outcome::Ok, "text")]), None);
+        assert_eq!(flaw(vec![results(Outcome::Ok, "blanked"), warning()]), None);
+        assert!(flaw(vec![]).is_some());
+        assert!(flaw(vec![results(Outcome::Error, "text")]).is_some());
+        assert!(flaw(vec![results(Outcome::Ok, "text"), Event::request("and now?")]).is_some());
+        assert!(flaw(vec![Event::results([])]).is_some());
+        assert!(flaw(vec![warning()]).is_some());
+    }
+}

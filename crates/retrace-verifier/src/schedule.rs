@@ -1,0 +1,208 @@
+//! Runs compactions and rollouts, a bounded number at once.
+//!
+//! Boundaries are taken in order. A boundary's rollouts start when all its compactions are there, ahead of the
+//! compactions of later boundaries, so that only a few compacted histories exist at a time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use retrace_env::{Replay, check_rebuilds};
+use retrace_events::{Arm, History, Rollout, RolloutKey};
+use retrace_score::{BoundaryOutcome, Compaction, StrategyOutcome};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::cell::{CompactionOutcome, RolloutOutcome, Setup};
+use crate::plan::Site;
+use crate::progress::Progress;
+use crate::seeds;
+
+/// What came out at the boundaries, in their order.
+pub(crate) struct Outcome {
+    pub(crate) boundaries: Vec<BoundaryOutcome>,
+    /// What showed that an environment does not rebuild its world, by the index of the recording.
+    pub(crate) shared_worlds: Vec<(usize, String)>,
+    /// How faithful the deepest replay of each recording was, by its index.
+    pub(crate) replays: Vec<(usize, Replay)>,
+}
+
+enum Job {
+    CheckRebuilds { site: usize },
+    Compact { site: usize, strategy: String },
+    RollOut { site: usize, key: RolloutKey, history: History },
+}
+
+enum Done {
+    CheckedRebuilds { site: usize, difference: Option<String> },
+    Compacted { site: usize, strategy: String, outcome: CompactionOutcome },
+    RolledOut { site: usize, key: RolloutKey, outcome: RolloutOutcome },
+}
+
+/// A boundary while it is worked on.
+struct Progressing {
+    compactions: IndexMap<String, Option<CompactionOutcome>>,
+    rollouts: IndexMap<Arm, Vec<Option<Rollout>>>,
+}
+
+/// Runs everything. Nothing makes it fail: what breaks is an outcome.
+pub(crate) async fn run(
+    setup: &Arc<Setup>,
+    sites: &Arc<[Site]>,
+    control: Option<&str>,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Outcome {
+    let mut outcome = Outcome { boundaries: Vec::new(), shared_worlds: Vec::new(), replays: Vec::new() };
+    let mut states: Vec<_> = sites.iter().map(|_| Progressing::new(setup)).collect();
+    let mut upcoming = sites.iter().enumerate().flat_map(|(index, site)| {
+        let check = site.checks_rebuilds.then_some(Job::CheckRebuilds { site: index });
+        let compactions = setup.strategies.keys().map(move |name| Job::Compact { site: index, strategy: name.clone() });
+        check.into_iter().chain(compactions)
+    });
+    let mut ready: VecDeque<Job> = VecDeque::new();
+    let mut running = JoinSet::new();
+    loop {
+        while running.len() < setup.settings.concurrency {
+            let Some(job) = ready.pop_front().or_else(|| upcoming.next()) else { break };
+            running.spawn(work(Arc::clone(setup), Arc::clone(sites), job));
+        }
+        let done = match running.join_next().await {
+            None => break,
+            Some(Ok(done)) => done,
+            // Strategies, agents and tools are caught where they run, so this is a fault of the scheduler's own.
+            Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+        };
+        match done {
+            Done::CheckedRebuilds { site, difference } => {
+                outcome.shared_worlds.extend(difference.map(|difference| (sites[site].recording, difference)));
+            }
+            Done::Compacted { site: index, strategy, outcome } => {
+                let (site, state) = (&sites[index], &mut states[index]);
+                progress(Progress::Compacted {
+                    recording: site.boundary.trajectory().id().to_owned(),
+                    cut: site.boundary.cut(),
+                    strategy: strategy.clone(),
+                    compaction: outcome.compaction.clone(),
+                });
+                state.compactions[&strategy] = Some(outcome);
+                if state.compactions.values().all(Option::is_some) {
+                    let jobs = state.rollouts(setup, site, index, control);
+                    let n_planned = setup.settings.samples as usize * (1 + setup.strategies.len());
+                    if jobs.len() < n_planned {
+                        progress(Progress::NotNeeded { n_rollouts: n_planned - jobs.len() });
+                    }
+                    ready.extend(jobs);
+                }
+            }
+            Done::RolledOut { site, key, outcome: RolloutOutcome { rollout, replay } } => {
+                if let Some(replay) = replay {
+                    outcome.replays.push((sites[site].recording, replay));
+                }
+                if let Some(slot) = states[site].rollouts.get_mut(&key.arm) {
+                    let end = rollout.end.clone();
+                    slot[key.sample as usize] = Some(rollout);
+                    progress(Progress::RolledOut { key, end });
+                }
+            }
+        }
+    }
+    drop(upcoming);
+    outcome.boundaries = states.into_iter().zip(sites.iter()).map(|(state, site)| state.into_outcome(site)).collect();
+    outcome
+}
+
+async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
+    match job {
+        Job::CheckRebuilds { site } => {
+            let Site { boundary, environment, .. } = &sites[site];
+            // Two restores. One that fails or does not end in time is seen again, and counted, in every rollout.
+            let limit = setup.settings.limits.restore * 2;
+            let difference = timeout(limit, check_rebuilds(&**environment, boundary)).await;
+            let difference = difference.ok().and_then(Result::ok).flatten().map(|difference| format!("{difference:?}"));
+            Done::CheckedRebuilds { site, difference }
+        }
+        Job::Compact { site, strategy } => {
+            let outcome = setup.compact(&sites[site], &strategy).await;
+            Done::Compacted { site, strategy, outcome }
+        }
+        Job::RollOut { site, key, history } => {
+            let outcome = setup.roll_out(&sites[site], &key, history).await;
+            Done::RolledOut { site, key, outcome }
+        }
+    }
+}
+
+impl Progressing {
+    fn new(setup: &Setup) -> Self {
+        let compactions = setup.strategies.keys().map(|name| (name.clone(), None)).collect();
+        Self { compactions, rollouts: IndexMap::new() }
+    }
+
+    /// The rollouts of a boundary whose compactions are all there, in an order drawn by chance, so that no arm has the
+    /// better hour of a provider. The histories go with them.
+    fn rollouts(&mut self, setup: &Setup, site: &Site, index: usize, control: Option<&str>) -> Vec<Job> {
+        let mut arms = Vec::new();
+        let mut any_but_control_worked = false;
+        for (name, outcome) in &mut self.compactions {
+            let Some(CompactionOutcome { compaction, history, .. }) = outcome else { continue };
+            let is_control = control == Some(&**name);
+            let history = history.take();
+            any_but_control_worked |= !is_control && history.is_some();
+            match compaction {
+                Compaction::Compacted { .. } => arms.extend(history.map(|history| (Arm::Post(name.clone()), history))),
+                Compaction::Unchanged if is_control => {
+                    arms.extend(history.map(|history| (Arm::Post(name.clone()), history)));
+                }
+                // The rollouts would be those of PRE.
+                Compaction::Unchanged | Compaction::Failed { .. } => {}
+            }
+        }
+        let only_the_control = self.compactions.len() == usize::from(control.is_some());
+        if arms.is_empty() || !(any_but_control_worked || only_the_control) {
+            return Vec::new();
+        }
+        arms.insert(0, (Arm::Pre, site.boundary.history()));
+        let mut jobs = Vec::new();
+        for (arm, history) in arms {
+            for sample in 0..setup.settings.samples {
+                let recording = site.boundary.trajectory().id().to_owned();
+                let key = RolloutKey { recording, cut: site.boundary.cut(), arm: arm.clone(), sample };
+                jobs.push(Job::RollOut { site: index, key, history: history.clone() });
+            }
+            self.rollouts.insert(arm, vec![None; setup.settings.samples as usize]);
+        }
+        let seed = seeds::of_order(setup.settings.seed, site.boundary.trajectory().id(), site.boundary.cut());
+        shuffle(&mut jobs, seed);
+        jobs
+    }
+
+    fn into_outcome(mut self, site: &Site) -> BoundaryOutcome {
+        let mut take = |arm: Arm| self.rollouts.swap_remove(&arm).into_iter().flatten().flatten().collect::<Vec<_>>();
+        let pre = take(Arm::Pre);
+        let strategies = self.compactions.into_iter().filter_map(|(name, outcome)| {
+            let CompactionOutcome { compaction, spend, .. } = outcome?;
+            let post = take(Arm::Post(name.clone()));
+            Some((name, StrategyOutcome { compaction, spend, post }))
+        });
+        BoundaryOutcome {
+            recording: site.boundary.trajectory().id().to_owned(),
+            cut: site.boundary.cut(),
+            executed: site.boundary.executed(),
+            history: Box::new(site.boundary.clone()),
+            pre_size: Some(site.size),
+            strategies: strategies.collect(),
+            pre,
+        }
+    }
+}
+
+/// Fisher and Yates's shuffle. The bias of the remainder is below 2⁻³² for any list that fits in memory here.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut chance = ChaCha8Rng::seed_from_u64(seed);
+    for last in (1..items.len()).rev() {
+        let other = chance.next_u64() % (last as u64 + 1);
+        items.swap(last, usize::try_from(other).expect("an index below that of an item"));
+    }
+}

@@ -1,0 +1,77 @@
+//! What a verification is told: how much to run, and on what.
+
+use std::sync::Arc;
+
+use retrace_env::Environment;
+use retrace_events::Recording;
+use retrace_events::cuts::Spacing;
+use retrace_events::tokens::{FourCharacters, TokenCounter};
+use retrace_score::EnvironmentKind;
+
+use crate::limits::TimeLimits;
+
+/// How much is run.
+#[derive(Clone)]
+pub struct Settings {
+    /// How many actions of a rollout are looked at.
+    pub horizon: usize,
+    /// How many rollouts each arm of a boundary is given.
+    pub samples: u32,
+    /// Where recordings are cut that have no cuts of their own.
+    pub spacing: Spacing,
+    /// How many rollouts and compactions run at once.
+    pub concurrency: usize,
+    /// What all seeds are made from.
+    pub seed: u64,
+    /// How long each thing outside the program may take.
+    pub limits: TimeLimits,
+    /// How tokens are counted.
+    pub counter: Arc<dyn TokenCounter>,
+}
+
+impl Default for Settings {
+    /// Horizon 5, 3 samples, cuts every 5 actions after the first 3, at most 4 a recording, 4 at once.
+    fn default() -> Self {
+        let spacing = Spacing::new(5, 3).and_then(|spacing| spacing.at_most(4));
+        Self {
+            horizon: 5,
+            samples: 3,
+            spacing: spacing.expect("none of the numbers is 0"),
+            concurrency: 4,
+            seed: 0,
+            limits: TimeLimits::default(),
+            counter: Arc::new(FourCharacters),
+        }
+    }
+}
+
+/// Recordings that started from one state, and the environment that rebuilds it.
+#[derive(Clone)]
+pub struct Group {
+    pub(crate) recordings: Vec<Recording>,
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) kind: EnvironmentKind,
+    pub(crate) cuts: Option<Vec<usize>>,
+}
+
+impl Group {
+    /// Recordings whose state this environment rebuilds.
+    pub fn new(recordings: impl IntoIterator<Item = Recording>, environment: Arc<dyn Environment>) -> Self {
+        let recordings = recordings.into_iter().collect();
+        Self { recordings, environment, kind: EnvironmentKind::Rebuilt, cuts: None }
+    }
+
+    /// Recordings that answer for themselves, through a
+    /// [`RecordedEnvironment`](retrace_env::RecordedEnvironment): no state is rebuilt.
+    pub fn recorded(recordings: impl IntoIterator<Item = Recording>) -> Self {
+        let environment = Arc::new(retrace_env::RecordedEnvironment::new());
+        Self { kind: EnvironmentKind::Recorded, ..Self::new(recordings, environment) }
+    }
+
+    /// Cuts each recording after these numbers of events, in any order, instead of where the spacing says.
+    #[must_use]
+    pub fn cuts(mut self, cuts: impl IntoIterator<Item = usize>) -> Self {
+        self.cuts = Some(cuts.into_iter().collect());
+        self
+    }
+}

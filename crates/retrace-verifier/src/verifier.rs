@@ -1,0 +1,217 @@
+//! The main job.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use retrace_agent::{Agent, ToolLoop};
+use retrace_env::Replay;
+use retrace_events::NotResumable;
+use retrace_model::Model;
+use retrace_score::{ReplayDifference, ReplayFidelity, Verification};
+use retrace_strategies::{Identity, Strategy};
+
+use crate::cell::Setup;
+use crate::limits::Timed;
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::schedule;
+use crate::settings::{Group, Settings};
+
+/// The name of the control that is added where no strategy is an identity.
+const CONTROL: &str = "control";
+
+/// A verification, ready to run.
+#[derive(Clone)]
+pub struct Verifier {
+    settings: Settings,
+    agent: Arc<dyn Agent>,
+    model: Arc<dyn Model>,
+    other_models: IndexMap<String, Arc<dyn Model>>,
+    strategies: Vec<(String, Arc<dyn Strategy>)>,
+    control: bool,
+    groups: Vec<Group>,
+}
+
+/// Why a verification did not run. Nothing was spent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// A number that must be at least 1 is 0.
+    #[error("`{setting}` is 0, and must be at least 1")]
+    Zero {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// There is nothing to compare.
+    #[error("there is no strategy to verify")]
+    NoStrategies,
+    /// Two strategies have one name.
+    #[error("two strategies are called `{name}`")]
+    DuplicateStrategy {
+        /// The name.
+        name: String,
+    },
+    /// The name of the control is taken by another strategy.
+    #[error("a strategy that is no identity is called `{CONTROL}`, which is the name of the control")]
+    ControlNameTaken,
+    /// A cut that was asked for cannot be.
+    #[error(transparent)]
+    Cut(#[from] NotResumable),
+}
+
+impl VerifyError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoStrategies => Some("name at least one, such as a `tail_window`".to_owned()),
+            Self::ControlNameTaken => Some("rename it, or leave the control out with `control = false`".to_owned()),
+            Self::Cut(error) if !error.nearest.is_empty() => {
+                let nearest: Vec<_> = error.nearest.iter().map(ToString::to_string).collect();
+                Some(format!("the nearest cuts are after {} events", nearest.join(" and ")))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Verifier {
+    /// A verification with the tool loop as its agent, the control, and nothing yet to verify.
+    pub fn new(model: Arc<dyn Model>, settings: Settings) -> Self {
+        Self {
+            settings,
+            agent: Arc::new(ToolLoop::default()),
+            model,
+            other_models: IndexMap::new(),
+            strategies: Vec::new(),
+            control: true,
+            groups: Vec::new(),
+        }
+    }
+
+    /// Resumes this agent.
+    #[must_use]
+    pub fn agent(mut self, agent: Arc<dyn Agent>) -> Self {
+        self.agent = agent;
+        self
+    }
+
+    /// Adds a strategy under a name of the user's.
+    #[must_use]
+    pub fn strategy(mut self, name: impl Into<String>, strategy: Arc<dyn Strategy>) -> Self {
+        self.strategies.push((name.into(), strategy));
+        self
+    }
+
+    /// Adds a model that strategies may ask for by name.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>, model: Arc<dyn Model>) -> Self {
+        self.other_models.insert(name.into(), model);
+        self
+    }
+
+    /// Whether an identity is added where no strategy is one; without it the noise is unknown.
+    #[must_use]
+    pub fn control(mut self, control: bool) -> Self {
+        self.control = control;
+        self
+    }
+
+    /// Adds recordings and their environment.
+    #[must_use]
+    pub fn group(mut self, group: Group) -> Self {
+        self.groups.push(group);
+        self
+    }
+
+    /// Runs it, telling what happens while it does. It runs on the tokio runtime that polls it, which needs its clock.
+    ///
+    /// A recording without a boundary is reported and costs nothing; where there is no boundary at all, no model is
+    /// asked.
+    ///
+    /// # Errors
+    /// When it cannot run as told. Whatever breaks while it runs is an outcome.
+    pub async fn run(self, progress: &(dyn Fn(Progress) + Sync)) -> Result<Verification, VerifyError> {
+        let Self { settings, agent, model, other_models, strategies, control, groups } = self;
+        let (strategies, control) = named(strategies, control)?;
+        let numbers = [("horizon", settings.horizon), ("concurrency", settings.concurrency)];
+        for (setting, value) in numbers.into_iter().chain([("samples", settings.samples as usize)]) {
+            if value == 0 {
+                return Err(VerifyError::Zero { setting });
+            }
+        }
+        let Plan { sites, mut recordings, unusable, n_left_out } = Plan::new(groups, &settings)?;
+        let (n_compactions, samples) = (sites.len() * strategies.len(), settings.samples as usize);
+        progress(Progress::Planned {
+            n_boundaries: sites.len(),
+            n_compactions,
+            n_rollouts: (n_compactions + sites.len()) * samples,
+        });
+        let model_limit = settings.limits.model;
+        let other_models = other_models.into_iter().map(|(name, model)| (name, Timed::new(model, model_limit)));
+        let setup = Arc::new(Setup {
+            agent,
+            model: Timed::new(model, model_limit),
+            other_models: other_models.collect(),
+            strategies,
+            settings,
+        });
+        let outcome = schedule::run(&setup, &sites.into(), control.as_deref(), progress).await;
+        for (recording, replay) in outcome.replays {
+            let best = &mut recordings[recording].replay;
+            let fidelity = fidelity(&replay);
+            if best.as_ref().is_none_or(|best| best.n_replayed < fidelity.n_replayed) {
+                *best = Some(fidelity);
+            }
+        }
+        Ok(Verification {
+            horizon: setup.settings.horizon,
+            samples,
+            seed: setup.settings.seed,
+            token_counter: setup.settings.counter.name().to_owned(),
+            strategies: setup.strategies.keys().cloned().collect(),
+            control,
+            recordings,
+            unusable,
+            n_left_out,
+            boundaries: outcome.boundaries,
+        })
+    }
+}
+
+type Named = (IndexMap<String, Arc<dyn Strategy>>, Option<String>);
+
+/// The strategies by name, the control first among them if one is added, and which of them is the control.
+fn named(strategies: Vec<(String, Arc<dyn Strategy>)>, add_control: bool) -> Result<Named, VerifyError> {
+    if strategies.is_empty() {
+        return Err(VerifyError::NoStrategies);
+    }
+    let is_identity = |strategy: &Arc<dyn Strategy>| strategy.kind() == Identity {}.kind();
+    let mut control = strategies.iter().find(|(_, strategy)| is_identity(strategy)).map(|(name, _)| name.clone());
+    let mut by_name: IndexMap<String, Arc<dyn Strategy>> = IndexMap::new();
+    if control.is_none() && add_control {
+        if strategies.iter().any(|(name, _)| name == CONTROL) {
+            return Err(VerifyError::ControlNameTaken);
+        }
+        control = Some(CONTROL.to_owned());
+        by_name.insert(CONTROL.to_owned(), Arc::new(Identity {}));
+    }
+    for (name, strategy) in strategies {
+        if by_name.insert(name.clone(), strategy).is_some() {
+            return Err(VerifyError::DuplicateStrategy { name });
+        }
+    }
+    Ok((by_name, control))
+}
+
+fn fidelity(replay: &Replay) -> ReplayFidelity {
+    ReplayFidelity {
+        n_replayed: replay.n_calls as u64,
+        n_different: (replay.n_calls - replay.n_same_text) as u64,
+        first_difference: replay.first_difference.as_ref().map(|difference| ReplayDifference {
+            action: difference.position - 1,
+            tool: difference.call.clone(),
+            recorded: difference.recorded.clone(),
+            replayed: difference.replayed.clone(),
+        }),
+    }
+}

@@ -1,0 +1,417 @@
+//! The rules of a verification, each seen to hold.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use retrace_env::{FnTool, NoArguments, ReplayEnvironment, Toolbox, ToolboxBuilder};
+use retrace_events::cuts::Spacing;
+use retrace_events::{
+    EndReason, Event, Header, History, Outcome, PartBody, Recording, Response, Stage, ToolCall, ToolResult,
+};
+use retrace_model::{Model, ModelError, Prompt};
+use retrace_score::{Compaction, Verification};
+use retrace_strategies::{
+    BoxFuture, Business, CompactContext, CompactError, Compacted, Strategy, Summarize, TailWindow,
+};
+use retrace_verifier::{Group, Progress, Settings, TimeLimits, Verifier, VerifyError};
+
+/// A recording of `n_rounds` calls of `count`, each answered with its number.
+fn recording(id: &str, n_rounds: usize) -> Recording {
+    let rounds = (1..=n_rounds).flat_map(|number| {
+        let call = ToolCall::new("c", "count", "{}");
+        let result = ToolResult::text_result(&call, Outcome::Ok, number.to_string());
+        [Event::calls([call]), Event::results([result])]
+    });
+    Recording::new(Header::new(id), [Event::request("Count on.")].into_iter().chain(rounds))
+}
+
+/// A world that counts its calls.
+fn counter(world: &Arc<Mutex<usize>>) -> ToolboxBuilder {
+    Toolbox::builder().tool(FnTool::on(world, "count", "Counts.", |number, _: NoArguments| {
+        *number += 1;
+        number.to_string()
+    }))
+}
+
+fn fresh_counters() -> ReplayEnvironment {
+    ReplayEnvironment::new(|| counter(&Arc::default()))
+}
+
+/// Calls `count` or ends its turn, as its seed says, and writes down what it was shown.
+#[derive(Default)]
+struct Counting {
+    shown: Mutex<Vec<History>>,
+}
+
+impl Model for Counting {
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+        self.shown.lock().unwrap().push(prompt.history.clone());
+        let content = if prompt.tools.is_empty() {
+            vec![retrace_events::Part::text("counted so far")]
+        } else if prompt.seed % 4 == 0 {
+            Vec::new()
+        } else {
+            vec![PartBody::ToolCall(ToolCall::new("c", "count", "{}")).into()]
+        };
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+    }
+}
+
+/// A strategy that is a function.
+struct Custom(Box<Compactor>);
+
+type Compactor = dyn Fn(&History) -> Result<Compacted, CompactError> + Send + Sync;
+
+fn custom(function: impl Fn(&History) -> Result<Compacted, CompactError> + Send + Sync + 'static) -> Arc<dyn Strategy> {
+    Arc::new(Custom(Box::new(function)))
+}
+
+impl Strategy for Custom {
+    fn kind(&self) -> &'static str {
+        "custom"
+    }
+
+    fn business(&self) -> Business {
+        Business::Drops
+    }
+
+    fn compact<'a>(
+        &'a self,
+        history: &'a History,
+        _cx: &'a mut CompactContext<'_>,
+    ) -> BoxFuture<'a, Result<Compacted, CompactError>> {
+        Box::pin(async { (self.0)(history) })
+    }
+}
+
+fn fails() -> Arc<dyn Strategy> {
+    custom(|_| Err(CompactError::EmptySummary))
+}
+
+fn settings() -> Settings {
+    Settings { samples: 2, horizon: 3, seed: 5, spacing: Spacing::new(2, 2).unwrap(), ..Settings::default() }
+}
+
+/// Boundaries after 2 and 4 of 6 actions.
+fn verifier(model: &Arc<Counting>) -> Verifier {
+    Verifier::new(Arc::<Counting>::clone(model), settings())
+        .group(Group::new([recording("a", 6)], Arc::new(fresh_counters())))
+}
+
+fn run(verifier: Verifier) -> Verification {
+    run_with(verifier, &|_| {})
+}
+
+fn run_with(verifier: Verifier, progress: &(dyn Fn(Progress) + Sync)) -> Verification {
+    runtime().block_on(verifier.run(progress)).unwrap()
+}
+
+fn refused(verifier: Verifier) -> VerifyError {
+    runtime().block_on(verifier.run(&|_| {})).unwrap_err()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    // Time stands still but for what waits for it.
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+fn n_rollouts(verification: &Verification) -> Vec<(usize, BTreeMap<&str, usize>)> {
+    verification
+        .boundaries
+        .iter()
+        .map(|boundary| {
+            let posts = boundary.strategies.iter().map(|(name, outcome)| (&**name, outcome.post.len())).collect();
+            (boundary.pre.len(), posts)
+        })
+        .collect()
+}
+
+#[test]
+fn one_set_of_pre_rollouts_serves_every_strategy() {
+    let model = Arc::default();
+    let verification = run(verifier(&model)
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .strategy("summary", Arc::new(Summarize::new(2))));
+    let posts = BTreeMap::from([("control", 2), ("tail", 2), ("summary", 2)]);
+    assert_eq!(n_rollouts(&verification), vec![(2, posts.clone()), (2, posts)]);
+    assert_eq!(verification.strategies, ["control", "tail", "summary"]);
+    let cuts: Vec<_> = verification.boundaries.iter().map(|boundary| (boundary.cut, boundary.executed)).collect();
+    assert_eq!(cuts, [(5, 2), (9, 4)]);
+    let summary = &verification.boundaries[0].strategies["summary"];
+    assert_eq!(summary.spend.n_model_calls, 1);
+    assert!(matches!(summary.compaction, Compaction::Compacted { size: Some(size) } if size.events == 3));
+}
+
+#[test]
+fn where_every_strategy_but_the_control_failed_nothing_runs() {
+    let model = Arc::<Counting>::default();
+    let verification = run(verifier(&model).strategy("a", fails()).strategy("b", fails()));
+    let none = BTreeMap::from([("control", 0), ("a", 0), ("b", 0)]);
+    assert_eq!(n_rollouts(&verification), vec![(0, none.clone()), (0, none)]);
+    assert_eq!(model.shown.lock().unwrap().len(), 0);
+    let failed = &verification.boundaries[0].strategies["a"].compaction;
+    assert_eq!(*failed, Compaction::Failed { error: "the summary is empty".to_owned() });
+}
+
+#[test]
+fn where_the_others_changed_nothing_only_pre_and_the_control_run() {
+    let model = Arc::default();
+    let verification = run(verifier(&model).strategy("wide", Arc::new(TailWindow::new(99))).strategy("bad", fails()));
+    let posts = BTreeMap::from([("control", 2), ("wide", 0), ("bad", 0)]);
+    assert_eq!(n_rollouts(&verification), vec![(2, posts.clone()), (2, posts)]);
+
+    let verification = run(verifier(&model).strategy("wide", Arc::new(TailWindow::new(99))).control(false));
+    assert_eq!(n_rollouts(&verification)[0], (0, BTreeMap::from([("wide", 0)])));
+    assert_eq!(verification.control, None);
+}
+
+#[test]
+fn a_strategy_that_breaks_costs_itself() {
+    let model = Arc::default();
+    let verification = run(verifier(&model)
+        .strategy("panics", custom(|_| panic!("no idea")))
+        .strategy("empties", custom(|_| Ok(Compacted::Changed(History::from(Vec::new())))))
+        .strategy(
+            "forgets",
+            custom(|history| Ok(Compacted::Changed(History::new(history.iter().take(2).cloned().collect::<Vec<_>>())))),
+        )
+        .strategy("lies", custom(|history| Ok(Compacted::Changed(history.clone()))))
+        .strategy("tail", Arc::new(TailWindow::new(2))));
+    let outcomes = &verification.boundaries[0].strategies;
+    let error = |name: &str| match &outcomes[name].compaction {
+        Compaction::Failed { error } => error.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(error("panics"), "the strategy panicked: no idea");
+    assert_eq!(error("empties"), "nothing was kept");
+    assert_eq!(error("forgets"), "the newest results are not kept at the end");
+    assert_eq!(outcomes["lies"].compaction, Compaction::Unchanged);
+    assert_eq!(outcomes["tail"].post.len(), 2);
+}
+
+#[test]
+fn the_outcome_depends_on_the_seed_and_not_on_the_concurrency() {
+    let with = |concurrency, seed| {
+        let model = Arc::<Counting>::default();
+        let settings = Settings { concurrency, seed, samples: 5, ..settings() };
+        let verification = run(Verifier::new(model, settings)
+            .strategy("tail", Arc::new(TailWindow::new(2)))
+            .group(Group::new([recording("a", 9), recording("b", 7)], Arc::new(fresh_counters()))));
+        let rollouts = verification.boundaries.into_iter().map(|boundary| {
+            let posts = boundary.strategies.into_iter().map(|(name, outcome)| (name, outcome.post));
+            (boundary.recording, boundary.cut, boundary.pre, posts.collect::<Vec<_>>())
+        });
+        rollouts.collect::<Vec<_>>()
+    };
+    assert_eq!(with(1, 1), with(7, 1));
+    assert_ne!(with(1, 1), with(1, 2));
+}
+
+#[test]
+fn no_agent_is_shown_what_the_recorded_run_did_later_and_histories_are_shared() {
+    let model = Arc::<Counting>::default();
+    let source = recording("a", 6);
+    let events = Arc::clone(&source.events);
+    let verifier = Verifier::new(Arc::<Counting>::clone(&model), Settings { horizon: 1, ..settings() })
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .group(Group::new([source], Arc::new(fresh_counters())).cuts([9]));
+    run(verifier);
+    for history in model.shown.lock().unwrap().iter() {
+        for event in history.iter() {
+            let place = events.iter().position(|recorded| Arc::ptr_eq(recorded, event));
+            assert!(place.expect("a pointer into the recording") < 9);
+        }
+    }
+}
+
+#[test]
+fn given_cuts_are_sorted_and_taken_once_and_a_wrong_one_is_named() {
+    let with = |cuts: Vec<usize>| {
+        Verifier::new(Arc::<Counting>::default(), settings())
+            .strategy("tail", Arc::new(TailWindow::new(2)))
+            .group(Group::new([recording("a", 6)], Arc::new(fresh_counters())).cuts(cuts))
+    };
+    let cuts: Vec<_> = run(with(vec![9, 3, 9, 3])).boundaries.iter().map(|boundary| boundary.cut).collect();
+    assert_eq!(cuts, [3, 9]);
+    let error = refused(with(vec![3, 4]));
+    assert!(error.to_string().starts_with("recording `a` cannot be cut after 4 of its 13 events"), "{error}");
+    assert_eq!(error.hint().unwrap(), "the nearest cuts are after 3 and 5 events");
+}
+
+#[test]
+fn what_cannot_run_is_refused_before_anything_is_spent() {
+    let tail = || -> Arc<dyn Strategy> { Arc::new(TailWindow::new(2)) };
+    let new = |settings| Verifier::new(Arc::<Counting>::default(), settings);
+    assert!(matches!(refused(new(settings())), VerifyError::NoStrategies));
+    let error = refused(new(settings()).strategy("tail", tail()).strategy("tail", tail()));
+    assert!(matches!(error, VerifyError::DuplicateStrategy { name } if name == "tail"));
+    let error = refused(new(settings()).strategy("control", tail()));
+    assert!(matches!(error, VerifyError::ControlNameTaken));
+    for (setting, settings) in [
+        ("horizon", Settings { horizon: 0, ..settings() }),
+        ("samples", Settings { samples: 0, ..settings() }),
+        ("concurrency", Settings { concurrency: 0, ..settings() }),
+    ] {
+        let error = refused(new(settings).strategy("tail", tail()));
+        assert!(matches!(error, VerifyError::Zero { setting: zero } if zero == setting));
+    }
+}
+
+#[test]
+fn a_recording_that_cannot_be_used_costs_itself() {
+    let model = Arc::<Counting>::default();
+    let verification = run(Verifier::new(model, settings())
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .group(Group::new([recording("a", 6), recording("a", 9), recording("short", 1)], Arc::new(fresh_counters()))));
+    assert_eq!(verification.unusable[0].name, "a");
+    let ids: Vec<_> = verification.recordings.iter().map(|facts| &*facts.id).collect();
+    assert_eq!(ids, ["a", "short"]);
+    assert_eq!(verification.boundaries.len(), 2);
+}
+
+#[test]
+fn without_a_boundary_no_model_is_asked() {
+    let model = Arc::<Counting>::default();
+    let verification = run(Verifier::new(Arc::<Counting>::clone(&model), settings())
+        .strategy("summary", Arc::new(Summarize::new(2)))
+        .group(Group::new([recording("short", 1)], Arc::new(fresh_counters()))));
+    assert_eq!((verification.boundaries.len(), model.shown.lock().unwrap().len()), (0, 0));
+    assert_eq!(verification.recordings[0].length.unwrap().n_actions, 1);
+}
+
+#[test]
+fn a_replay_that_goes_another_way_fails_its_rollouts_and_no_others() {
+    let mut wrong = recording("wrong", 6);
+    let call = ToolCall::new("c", "count", "{}");
+    let mut events = wrong.events.to_vec();
+    events[2] = Arc::new(Event::results([ToolResult::text_result(&call, Outcome::Error, "out of order")]));
+    wrong.events = events.into();
+    let verification = run(Verifier::new(Arc::<Counting>::default(), settings())
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .group(Group::new([wrong, recording("right", 6)], Arc::new(fresh_counters()))));
+    for boundary in &verification.boundaries {
+        let failed = boundary
+            .pre
+            .iter()
+            .filter(|rollout| matches!(&rollout.end, EndReason::Failed(failure) if failure.stage == Stage::Restore));
+        assert_eq!(failed.count(), if boundary.recording == "wrong" { 2 } else { 0 });
+    }
+}
+
+/// A model that never answers.
+struct Silent;
+
+impl Model for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+
+    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[test]
+fn whatever_leaves_the_program_has_a_time_limit() {
+    let limits = TimeLimits {
+        model: Duration::from_secs(1),
+        tool: Duration::from_secs(2),
+        restore: Duration::from_secs(3),
+        strategy: Duration::from_secs(4),
+    };
+    let failures = |verification: Verification| {
+        let ends = verification.boundaries[0].pre.iter().map(|rollout| rollout.end.to_string());
+        ends.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    let tail = || Arc::new(TailWindow::new(2));
+    let settings = || Settings { limits, ..settings() };
+
+    let group = || Group::new([recording("a", 6)], Arc::new(fresh_counters()));
+    let silent = run(Verifier::new(Arc::new(Silent), settings()).strategy("tail", tail()).group(group()));
+    assert_eq!(failures(silent), ["model: no answer within 1s"]);
+
+    let asks =
+        run(Verifier::new(Arc::new(Silent), settings()).strategy("s", Arc::new(Summarize::new(2))).group(group()));
+    let failed = Compaction::Failed { error: "the summary call failed: no answer within 1s".to_owned() };
+    assert_eq!(asks.boundaries[0].strategies["s"].compaction, failed);
+
+    // The world answers the recorded calls, and then no more.
+    let stuck = ReplayEnvironment::new(|| {
+        let calls = Arc::new(AtomicUsize::new(0));
+        Toolbox::builder().tool(FnTool::new_async("count", "Counts.", move |_: NoArguments| {
+            let number = calls.fetch_add(1, Ordering::Relaxed) + 1;
+            async move {
+                if number > 2 {
+                    std::future::pending::<()>().await;
+                }
+                number.to_string()
+            }
+        }))
+    });
+    let model = Arc::<Counting>::default();
+    let group = Group::new([recording("a", 6)], Arc::new(stuck)).cuts([5]);
+    let stuck = run(Verifier::new(model, Settings { seed: 1, ..settings() }).strategy("tail", tail()).group(group));
+    assert!(failures(stuck).contains(&"environment: the tool `count` gave no answer within 2s".to_owned()));
+
+    struct Never;
+    impl retrace_env::Environment for Never {
+        fn restore<'a>(
+            &'a self,
+            _: &'a retrace_events::Boundary,
+        ) -> BoxFuture<'a, Result<retrace_env::Restored, retrace_env::RestoreError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let group = Group::new([recording("a", 6)], Arc::new(Never));
+    let never = run(Verifier::new(Arc::<Counting>::default(), settings()).strategy("tail", tail()).group(group));
+    let wanted = "restore: the environment could not be built: it was not restored within 3s";
+    assert_eq!(failures(never), [wanted]);
+}
+
+#[test]
+fn a_world_that_can_be_cloned_sees_each_recorded_call_once() {
+    let n_calls = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&n_calls);
+    let environment = ReplayEnvironment::cloned(0_usize, move |world| {
+        let seen = Arc::clone(&seen);
+        Toolbox::builder().tool(FnTool::on(world, "count", "Counts.", move |number, _: NoArguments| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            *number += 1;
+            number.to_string()
+        }))
+    });
+    // A model that ends its turn at once, so that only replays and the check of the environment make calls.
+    let model = retrace_model::ScriptedModel::new(vec!["done"; 100]);
+    let settings = Settings { samples: 10, ..settings() };
+    let verification = run(Verifier::new(Arc::new(model), settings)
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .group(Group::new([recording("a", 6)], Arc::new(environment))));
+    assert_eq!(verification.boundaries.len(), 2);
+    assert!(verification.boundaries.iter().all(|boundary| boundary.pre.len() == 10));
+    // Two boundaries, the later after 4 actions; the check tries the 4 calls after the first boundary in two worlds.
+    assert_eq!(n_calls.load(Ordering::Relaxed), 4 + 2 * 4);
+    let replay = verification.recordings[0].replay.as_ref().unwrap();
+    assert_eq!((replay.n_replayed, replay.n_different), (4, 0));
+}
+
+#[test]
+fn progress_accounts_for_every_planned_rollout() {
+    let (planned, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let verifier = verifier(&Arc::default())
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .strategy("wide", Arc::new(TailWindow::new(99)))
+        .strategy("bad", fails());
+    run_with(verifier, &|progress| match progress {
+        Progress::Planned { n_rollouts, .. } => planned.store(n_rollouts, Ordering::Relaxed),
+        Progress::NotNeeded { n_rollouts } => drop(ended.fetch_add(n_rollouts, Ordering::Relaxed)),
+        Progress::RolledOut { .. } => drop(ended.fetch_add(1, Ordering::Relaxed)),
+        _ => {}
+    });
+    assert_eq!((planned.into_inner(), ended.into_inner()), (20, 20));
+}
