@@ -1,1 +1,54 @@
-//! Numbers only: exact permutation and sign tests, and the bootstrap.
+//! Exact answers about small samples of paired differences.
+//!
+//! A difference of two means of counts is a fraction, and stays one here: p-values are ratios of
+//! whole numbers of sign patterns, the ends of a bootstrap interval are means that a resample
+//! really had, and a tie with the observed value is a tie. Nothing is rounded until a caller asks
+//! for a double.
+//!
+//! ```
+//! use retrace_stats::{Exact, Level, bootstrap_mean, exact_permutation_test, exact_sign_test};
+//!
+//! // POST minus PRE at twelve boundaries: seven unchanged, five worse.
+//! let differences: Vec<Exact> = ["1", "1", "7/3", "7/3", "4", "0", "0", "0", "0", "0", "0", "0"]
+//!     .iter()
+//!     .map(|text| text.parse())
+//!     .collect::<Result<_, _>>()?;
+//!
+//! // 2 of the 2^5 sign patterns are as extreme as the observed one.
+//! assert_eq!(exact_permutation_test(&differences)?.p, "1/16".parse()?);
+//! assert_eq!(exact_sign_test(&differences).p, "1/16".parse()?);
+//!
+//! let bootstrap = bootstrap_mean(&differences, 10_000, Level::PERCENT_95, 7)?;
+//! assert_eq!(bootstrap.mean, "8/9".parse()?);
+//! assert!(bootstrap.interval.excludes_zero());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * [`Exact`] is the number everything is said in; [`exact_difference`] recovers one from the
+//!   double it was printed as, and [`nearest_double`] goes the other way.
+//! * [`exact_permutation_test`] and [`exact_sign_test`] ask whether there is a difference.
+//! * [`bootstrap_mean`] puts an [`Interval`] around a mean; [`bootstrap_means`] does so for several
+//!   columns that share their resamples.
+//! * [`median()`] is the middle.
+//!
+//! What an action, an arm or a boundary is, is not known here: numbers go in and numbers come out.
+//! No function reads a clock, a file or an ambient source of randomness, so equal arguments give
+//! equal results on every platform.
+
+mod bootstrap;
+mod draws;
+mod grid;
+mod interval;
+mod median;
+mod permutation;
+mod rational;
+mod sign;
+#[cfg(test)]
+mod vectors;
+
+pub use bootstrap::{Bootstrap, BootstrapError, bootstrap_mean, bootstrap_means};
+pub use interval::{Interval, Level};
+pub use median::median;
+pub use permutation::{PermutationError, PermutationTest, exact_permutation_test};
+pub use rational::{Exact, NotAFraction, exact_difference, nearest_double};
+pub use sign::{SignTest, exact_sign_test};

@@ -1,0 +1,111 @@
+//! A level of confidence, and an interval that has one.
+
+use std::fmt;
+
+use num_integer::Integer;
+use num_traits::Signed;
+
+use crate::rational::Exact;
+
+/// A level of confidence: a fraction strictly between 0 and 1, in lowest terms, and no double, since
+/// 0.95 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Level {
+    numerator: u32,
+    denominator: u32,
+}
+
+impl Level {
+    /// 95 %.
+    pub const PERCENT_95: Self = Self { numerator: 19, denominator: 20 };
+
+    /// The level `numerator / denominator`; `None` unless it lies strictly between 0 and 1.
+    ///
+    /// ```
+    /// use retrace_stats::Level;
+    ///
+    /// assert_eq!(Level::new(90, 100).map(|level| level.to_string()), Some("9/10".to_owned()));
+    /// assert_eq!(Level::new(95, 1), None);
+    /// ```
+    pub fn new(numerator: u32, denominator: u32) -> Option<Self> {
+        let divisor = numerator.gcd(&denominator);
+        (0 < numerator && numerator < denominator)
+            .then(|| Self { numerator: numerator / divisor, denominator: denominator / divisor })
+    }
+
+    /// The level as an exact number.
+    pub fn exact(self) -> Exact {
+        Exact::new(self.numerator.into(), self.denominator.into())
+    }
+
+    /// The least whole number of `draws` that is not below half of what the level leaves out: of
+    /// 10,000 draws at 95 %, 250. At least 1, and at most half of the draws, rounded up.
+    pub(crate) fn tail_of(self, draws: u32) -> u32 {
+        let left_out = u64::from(self.denominator - self.numerator);
+        let tail = (left_out * u64::from(draws)).div_ceil(2 * u64::from(self.denominator));
+        tail.try_into().expect("a share of a u32 is a u32")
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.numerator, self.denominator)
+    }
+}
+
+/// A closed range of values at a level of confidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interval {
+    /// The lower end.
+    pub low: Exact,
+    /// The upper end, never below the lower one.
+    pub high: Exact,
+    /// The share of such intervals that are meant to hold the true value.
+    pub level: Level,
+}
+
+impl Interval {
+    /// Whether both ends lie on one side of zero; an end that is zero does not.
+    pub fn excludes_zero(&self) -> bool {
+        self.low.is_positive() || self.high.is_negative()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_lies_strictly_between_zero_and_one() {
+        for (numerator, denominator) in [(0, 1), (1, 1), (2, 1), (0, 0), (1, 0)] {
+            assert_eq!(Level::new(numerator, denominator), None);
+        }
+        assert_eq!(Level::new(95, 100), Some(Level::PERCENT_95));
+        assert_eq!(Level::new(1, 2).unwrap().exact(), "1/2".parse().unwrap());
+    }
+
+    #[test]
+    fn a_tail_is_rounded_up_and_never_by_a_double() {
+        assert_eq!(Level::PERCENT_95.tail_of(10_000), 250);
+        assert_eq!(Level::PERCENT_95.tail_of(10_001), 251);
+        assert_eq!(Level::PERCENT_95.tail_of(1), 1);
+        let extreme = Level::new(1, u32::MAX).unwrap();
+        assert_eq!(extreme.tail_of(u32::MAX), u32::MAX / 2);
+        assert_eq!(extreme.tail_of(7), 4);
+    }
+
+    #[test]
+    fn an_end_at_zero_does_not_exclude_it() {
+        let check = |low: &str, high: &str, expected: bool| {
+            let interval =
+                Interval { low: low.parse().unwrap(), high: high.parse().unwrap(), level: Level::PERCENT_95 };
+            assert_eq!(interval.excludes_zero(), expected, "[{low}, {high}]");
+        };
+        check("0", "1", false);
+        check("-1", "0", false);
+        check("-1", "1", false);
+        check("0", "0", false);
+        check("1/1000003", "1", true);
+        check("-2", "-1/1000003", true);
+    }
+}
