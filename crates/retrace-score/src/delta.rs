@@ -72,7 +72,7 @@ pub struct HorizonScore {
 #[non_exhaustive]
 pub enum Score {
     /// Both arms have rollouts that reach the horizon.
-    Scored(Delta),
+    Scored(Box<Delta>),
     /// The strategy left the history as it was and nothing was run: zero by definition.
     Noop,
     /// There is no delta.
@@ -191,7 +191,7 @@ pub(crate) fn score_arms(pre: &[Burdens], post: &[Burdens], horizon: usize) -> S
     let (blocked, refetch) = (&post.blocked - &pre.blocked, &post.refetch - &pre.refetch);
     let harm = raised(&blocked) + raised(&refetch);
     let (wasted, stopped) = (&post.wasted - &pre.wasted, &post.stopped - &pre.stopped);
-    Score::Scored(Delta { delta: Channels { blocked, refetch, wasted, stopped, harm }, pre, post })
+    Score::Scored(Box::new(Delta { delta: Channels { blocked, refetch, wasted, stopped, harm }, pre, post }))
 }
 
 fn raised(delta: &Exact) -> Exact {

@@ -116,3 +116,27 @@ impl<E: Executed + ?Sized> Executed for Arc<E> {
         (**self).has_used(tool)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use retrace_events::{Event, Header, Outcome, Recording, ToolCall, ToolResult, Trajectory};
+
+    use super::*;
+
+    #[test]
+    fn a_boundary_knows_what_lies_before_it_and_nothing_after() {
+        let round = |tool: &str| {
+            let call = ToolCall::new("c", tool, r#"{"n":1}"#);
+            let result = ToolResult::text_result(&call, Outcome::Error, "no");
+            [Event::calls([call]), Event::results([result])]
+        };
+        let events = ["login", "list", "stock"].map(round).into_iter().flatten();
+        let trajectory = Arc::new(Trajectory::new(Recording::new(Header::new("r"), events)));
+        let boundary: Arc<dyn Executed> = Arc::new(Boundary::new(&trajectory, 4).unwrap());
+        for (tool, expected) in [("login", true), ("list", true), ("stock", false)] {
+            assert_eq!(boundary.has_executed(&Signature::of(tool, r#"{ "n": 1 }"#)), expected);
+            assert!(!boundary.has_executed(&Signature::of(tool, r#"{"n":2}"#)));
+            assert_eq!(boundary.has_used(tool), expected);
+        }
+    }
+}

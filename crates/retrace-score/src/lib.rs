@@ -1,4 +1,42 @@
-//! Rollouts in, report data out: burden, deltas and aggregates.
+//! Rollouts in, report data out: burden, deltas and aggregates. A function of its arguments: no clock, no file, no model.
+//!
+//! ```
+//! use std::collections::HashSet;
+//!
+//! use retrace_score::{actions_from_events, exact_permutation_test, score_boundary};
+//! use retrace_events::{EndReason, Event, Outcome, Rollout, Signature, ToolCall, ToolResult};
+//!
+//! let rollout = |calls: &[(&str, Outcome)]| {
+//!     let events = calls.iter().flat_map(|&(tool, outcome)| {
+//!         let call = ToolCall::new("c", tool, "{}");
+//!         let result = ToolResult::text_result(&call, outcome, "…");
+//!         [Event::calls([call]), Event::results([result])]
+//!     });
+//!     let actions = actions_from_events(&events.collect::<Vec<_>>());
+//!     Rollout { actions, end: EndReason::Answer, n_answers: 3, input_tokens: 0, output_tokens: 0 }
+//! };
+//! let history = HashSet::from([Signature::of("login", "{}")]);
+//!
+//! // From the raw history the agent goes on; from the compacted one it fails, and logs in again.
+//! let pre = [rollout(&[("stock", Outcome::Ok), ("reorder", Outcome::Ok)])];
+//! let post = [rollout(&[("stock", Outcome::Error), ("login", Outcome::Ok)])];
+//! let scores = score_boundary(&pre, &post, &history, &[2])?;
+//! let delta = scores[0].score.delta().expect("both arms reach two actions");
+//! assert_eq!((delta.blocked.to_string(), delta.refetch.to_string(), delta.wasted.to_string()), ("1".into(), "1".into(), "2".into()));
+//!
+//! let p = exact_permutation_test(&[delta.wasted.clone(), "1/2".parse()?, "1".parse()?])?.p;
+//! assert_eq!(p.to_string(), "1/4");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * [`Burdens`] counts what one rollout wasted; [`score_boundary`] compares the two arms of a boundary; [`Report::new`]
+//!   works out the report of a whole [`Verification`].
+//! * [`ScoreInput`] reads rollouts that were collected elsewhere, from JSON.
+//! * What was executed before a boundary is anything that is [`Executed`]: the [`Boundary`](retrace_events::Boundary)
+//!   itself, a set of signatures, or [`ExecutedCalls`].
+//!
+//! How a report is shown is the business of `retrace-report`. `docs/methods.md` has the formula and the source of each
+//! number.
 
 mod aggregate;
 mod burden;
@@ -6,6 +44,8 @@ mod delta;
 mod errors;
 mod executed;
 mod input;
+#[cfg(test)]
+mod laws;
 mod number;
 mod report;
 mod score_input;

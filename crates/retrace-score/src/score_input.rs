@@ -69,7 +69,7 @@ impl ScoreInput {
     pub fn from_json(text: &str) -> Result<Self, ScoreInputError> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let input = serde_path_to_error::deserialize(&mut deserializer)
-            .map_err(|error| ScoreInputError { path: error.path().to_string(), source: error.into_inner() })?;
+            .map_err(|error| ScoreInputError { path: path(error.path()), source: error.into_inner() })?;
         deserializer.end().map_err(|source| ScoreInputError { path: ".".to_owned(), source })?;
         Ok(input)
     }
@@ -103,6 +103,11 @@ impl ScoreInput {
             boundaries,
         }
     }
+}
+
+/// A path as far as it is known: events read their own fields.
+fn path(path: &serde_path_to_error::Path) -> String {
+    path.to_string().split(".?").next().unwrap_or_default().to_owned()
 }
 
 #[derive(Deserialize)]
@@ -360,5 +365,170 @@ impl<'de> Deserialize<'de> for Arguments {
             return serde_json::from_str(raw.get()).map(Self).map_err(serde::de::Error::custom);
         }
         Ok(Self(String::from(Box::<str>::from(raw))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Report;
+
+    /// A file with one boundary, whose fields after `cut` are given.
+    fn file(rest: &str) -> String {
+        format!(r#"{{"horizon": 2, "boundaries": [{{"recording": "r", "cut": 3, {rest}}}]}}"#)
+    }
+
+    fn read(rest: &str) -> Verification {
+        ScoreInput::from_json(&file(rest)).unwrap().into_verification()
+    }
+
+    #[track_caller]
+    fn refused(text: &str, expected: &str) {
+        let error = ScoreInput::from_json(text).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+
+    #[test]
+    fn the_example_of_the_documentation_is_scored() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (_, section) = page.split_once("## Input of `retrace score`").unwrap();
+        let (_, example) = section.split_once("```json\n").unwrap();
+        let (example, _) = example.split_once("```").unwrap();
+
+        let report = Report::new(ScoreInput::from_json(example).unwrap().into_verification()).unwrap();
+        let [tail, summary, clear] = ["tail", "summary", "clear"].map(|name| &report.strategies[name]);
+        let at_2 = tail.at(2).unwrap();
+        let deltas = at_2.deltas.as_ref().unwrap().as_ref().map(|estimate| estimate.mean.to_string());
+        // One of two rollouts failed a call and logged in again, the other did nothing; one PRE rollout is not scored.
+        let expected = ["1/2", "1/2", "1", "1/2", "1"];
+        assert_eq!([deltas.blocked, deltas.refetch, deltas.wasted, deltas.stopped, deltas.harm], expected);
+        assert_eq!(tail.kept, Some("1/4".parse().unwrap()));
+        assert_eq!((report.pre.n_rollouts, report.pre.n_failed[1]), (2, 1));
+        assert_eq!((summary.n_failed_compactions, summary.spend.n_model_calls), (1, 3));
+        assert_eq!((clear.n_noop, clear.at(2).unwrap().n_scored), (1, 1));
+    }
+
+    #[test]
+    fn arguments_are_the_text_of_the_model_or_stand_for_their_own() {
+        let verification = read(
+            r#""history": [], "strategies": {}, "pre": [{"actions": [
+                {"name": "f", "arguments": "{\"n\": 1.50}", "blocked": false},
+                {"name": "f", "arguments": {"n": 1.50, "big": 123456789012345678901234567890}, "outcome": "not_found"},
+                {"name": "f", "arguments": "page 3", "blocked": true, "error": "BadRequest"}
+            ]}]"#,
+        );
+        let actions = &verification.boundaries[0].pre[0].actions;
+        let arguments: Vec<_> = actions.iter().map(Action::arguments).collect();
+        let big = r#"{"n": 1.50, "big": 123456789012345678901234567890}"#;
+        assert_eq!(arguments, [r#"{"n": 1.50}"#, big, "page 3"]);
+        let outcomes: Vec<_> = actions.iter().map(Action::outcome).collect();
+        assert_eq!(outcomes, [Outcome::Ok, Outcome::NotFound, Outcome::Error]);
+        assert_eq!(actions[2].error(), Some("BadRequest"));
+    }
+
+    #[test]
+    fn the_history_is_calls_or_events() {
+        let calls = r#""history": [{"name": "login", "arguments": "", "blocked": true}], "strategies": {}, "pre": []"#;
+        let events = r#""events": [
+            {"type": "request", "content": "go"},
+            {"type": "response", "content": [{"type": "tool_call", "id": "1", "name": "login", "arguments": "{}"}]},
+            {"type": "tool_results", "results": [{"call_id": "1", "name": "login", "outcome": "error", "content": "no"}]}
+        ], "strategies": {}, "pre": []"#;
+        for text in [calls, events] {
+            let boundary = &read(text).boundaries[0];
+            assert_eq!(boundary.executed, 1);
+            assert!(boundary.history.has_executed(&Signature::of("login", "{}")));
+            assert!(!boundary.history.has_used("logout"));
+        }
+        let neither = r#""strategies": {}, "pre": []"#;
+        refused(&file(neither), "`boundaries[0]`: needs either `history`");
+        refused(
+            &file(r#""events": [{"type": "tool_results", "results": [{}]}]"#),
+            "`boundaries[0].events[0]`: missing",
+        );
+        refused(&file(&format!("{calls}, \"events\": []")), "`boundaries[0]`: needs either `history`");
+    }
+
+    #[test]
+    fn a_rollout_says_how_it_ended() {
+        let verification = read(
+            r#""history": [], "strategies": {}, "pre": [
+                {"actions": []},
+                {"actions": [], "end": "budget", "n_answers": 2, "input_tokens": 9, "output_tokens": 4},
+                {"error": "TimeoutError: 30 s"},
+                {"actions": [], "off_the_record": "f({})"}
+            ]"#,
+        );
+        let ends: Vec<_> = verification.boundaries[0].pre.iter().map(|rollout| rollout.end.clone()).collect();
+        let message = "TimeoutError: 30 s".to_owned();
+        assert_eq!(
+            ends,
+            [
+                EndReason::Answer,
+                EndReason::Budget,
+                EndReason::Failed(Failure { stage: Stage::Agent, message }),
+                EndReason::OffTheRecord { call: "f({})".to_owned() }
+            ]
+        );
+        assert_eq!(verification.boundaries[0].pre[1].input_tokens, 9);
+        assert_eq!(verification.samples, 4);
+    }
+
+    #[test]
+    fn a_strategy_compacted_failed_or_changed_nothing() {
+        let verification = read(
+            r#""history": [], "pre": [], "pre_size": {"events": 9, "tokens": 100}, "strategies": {
+                "tail": {"size": {"events": 4, "tokens": 40}, "post": [{"actions": []}]},
+                "summary": {"error": "429", "spend": {"n_model_calls": 3}},
+                "control": {"unchanged": true}
+            }"#,
+        );
+        let compactions: Vec<_> =
+            verification.boundaries[0].strategies.values().map(|strategy| strategy.compaction.clone()).collect();
+        let size = Some(Size { events: 4, tokens: Tokens(40) });
+        let error = "429".to_owned();
+        assert_eq!(compactions, [Compaction::Compacted { size }, Compaction::Failed { error }, Compaction::Unchanged]);
+        assert_eq!(verification.strategies, ["tail", "summary", "control"]);
+        assert_eq!(verification.control.as_deref(), Some("control"));
+        Report::new(verification).unwrap();
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let rollouts = |rollout: &str| file(&format!(r#""history": [], "strategies": {{}}, "pre": [{rollout}]"#));
+        let strategy = |text: &str| file(&format!(r#""history": [], "pre": [], "strategies": {{"tail": {text}}}"#));
+        refused(r#"{"horizon": 2}"#, "missing field `boundaries`");
+        refused("[1, 2", "EOF while parsing");
+        refused("\"x\"", "invalid type: string");
+        refused(r#"{"horizon": 0, "boundaries": []}"#, "`horizon` is 0");
+        refused(r#"{"version": 2, "horizon": 1, "boundaries": []}"#, "`version` is 2");
+        refused(r#"{"control": "c", "horizon": 1, "boundaries": []}"#, "`control` is `c`");
+        refused(r#"{"horizon": 1, "boundaries": []} x"#, "trailing characters");
+        refused(r#"{"horizon": -1, "boundaries": []}"#, "`horizon`: invalid value");
+        refused(&file(r#""hystory": []"#), "`boundaries[0].hystory`: unknown field `hystory`");
+        refused(&rollouts("{}"), "`boundaries[0].pre[0]`: needs `actions`");
+        refused(&rollouts(r#"{"error": "x", "end": "answer"}"#), "`boundaries[0].pre[0]`: has more than one");
+        refused(
+            &rollouts(r#"{"actions": [{"name": "f", "arguments": "{}"}]}"#),
+            "`boundaries[0].pre[0].actions[0]`: needs `blocked`",
+        );
+        refused(
+            &rollouts(r#"{"actions": [{"name": "f", "arguments": "{}", "blocked": true, "outcome": "ok"}]}"#),
+            "`boundaries[0].pre[0].actions[0]`: has both",
+        );
+        refused(
+            &rollouts(r#"{"actions": [{"name": "f", "arguments": "{}", "blocked": 1}]}"#),
+            "`boundaries[0].pre[0].actions[0].blocked`: invalid type",
+        );
+        refused(&strategy(r#"{"error": "x", "unchanged": true}"#), "`boundaries[0].strategies.tail`: has an `error`");
+        refused(
+            &strategy(r#"{"error": "x", "post": [{"actions": []}]}"#),
+            "`boundaries[0].strategies.tail`: has an `error`",
+        );
+        refused(
+            &strategy(r#"{"unchanged": true, "size": {"events": 1, "tokens": 1}}"#),
+            "`boundaries[0].strategies.tail`: is `unchanged`",
+        );
     }
 }

@@ -1,0 +1,89 @@
+//! What it takes to score rollouts, and to work out a whole report.
+
+use std::collections::HashSet;
+
+use divan::Bencher;
+use retrace_events::tokens::Tokens;
+use retrace_events::{Action, EndReason, Outcome, Rollout, Signature};
+use retrace_score::{
+    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, Report, Size, Spend, StrategyOutcome, Verification,
+    score_boundary,
+};
+
+fn main() {
+    divan::main();
+}
+
+/// Five actions that differ from rollout to rollout, some of them blocked.
+fn rollout(number: usize) -> Rollout {
+    let actions = (0..5).map(|i| {
+        let arguments = format!(r#"{{"item": {}, "page": {i}}}"#, number * 7 % (i + 3));
+        let outcome = if (number + i).is_multiple_of(4) { Outcome::Error } else { Outcome::Ok };
+        Action::new("stock", arguments, outcome, None)
+    });
+    Rollout {
+        actions: actions.collect(),
+        end: EndReason::Budget,
+        n_answers: 5,
+        input_tokens: 9_000,
+        output_tokens: 300,
+    }
+}
+
+fn arm(number: usize) -> Vec<Rollout> {
+    (0..3).map(|sample| rollout(3 * number + sample)).collect()
+}
+
+fn history(n_calls: usize) -> HashSet<Signature> {
+    (0..n_calls).map(|i| Signature::of("stock", &format!(r#"{{"item": {i}, "page": 1}}"#))).collect()
+}
+
+fn verification(n_boundaries: usize) -> Verification {
+    let names = ["control", "tail", "summary", "clear"].map(str::to_owned);
+    let boundaries = (0..n_boundaries).map(|number| BoundaryOutcome {
+        recording: format!("r{}", number / 4),
+        cut: number,
+        executed: 20,
+        history: Box::new(history(20)),
+        pre_size: Some(Size { events: 40, tokens: Tokens(4_000) }),
+        pre: arm(number),
+        strategies: names
+            .iter()
+            .enumerate()
+            .map(|(i, name)| {
+                let size = Some(Size { events: 9, tokens: Tokens(900 + number as u64) });
+                let compaction = if i == 0 { Compaction::Unchanged } else { Compaction::Compacted { size } };
+                (name.clone(), StrategyOutcome { compaction, spend: Spend::default(), post: arm(number + i * i) })
+            })
+            .collect(),
+    });
+    let recording = |number: usize| RecordingFacts {
+        id: format!("r{number}"),
+        length: None,
+        environment: EnvironmentKind::Rebuilt,
+        replay: None,
+    };
+    Verification {
+        horizon: 5,
+        samples: 3,
+        seed: 0,
+        token_counter: "characters / 4".to_owned(),
+        boundaries: boundaries.collect(),
+        recordings: (0..n_boundaries.div_ceil(4)).map(recording).collect(),
+        control: Some("control".to_owned()),
+        strategies: names.into(),
+        unusable: Vec::new(),
+        n_left_out: 0,
+    }
+}
+
+#[divan::bench(args = [100, 1_000, 10_000])]
+fn score_boundary_of_3_and_3_rollouts_behind_calls(bencher: Bencher, n_calls: usize) {
+    let (pre, post, history) = (arm(1), arm(2), history(n_calls));
+    bencher.bench(|| score_boundary(&pre, &post, &history, &[1, 2, 3, 4, 5]));
+}
+
+#[divan::bench(args = [12, 100])]
+fn report_of_4_strategies_x_3_samples_at_boundaries(bencher: Bencher, n_boundaries: usize) {
+    bencher.with_inputs(|| verification(n_boundaries)).bench_values(Report::new);
+}
