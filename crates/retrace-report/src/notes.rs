@@ -1,0 +1,338 @@
+//! The notes under a table: what a reader must know to read its numbers, in plain sentences.
+
+use std::collections::HashSet;
+
+use retrace_events::Stage;
+use retrace_score::{
+    Aggregate, ArmReport, Compaction, ErrorCount, Failed, RecordingFacts, Report, Side, StrategyReport, Unscored,
+};
+use retrace_stats::Exact;
+
+use crate::number::{counted, grouped, p_value, percent_of};
+use crate::printable;
+use crate::view::arm;
+
+/// How many of a list are named before the rest is only counted.
+const MOST_NAMED: usize = 5;
+
+/// Fewer boundaries than these say little.
+const FEW_BOUNDARIES: usize = 10;
+
+/// The longest recorded text that is quoted, in characters.
+const LONGEST_QUOTE: usize = 60;
+
+/// The notes on a report at one horizon, what went wrong first.
+pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(unusable(report));
+    if report.boundaries.is_empty() {
+        notes.push(no_boundary(report));
+        return notes;
+    }
+    notes.extend(left_out(report));
+    notes.extend(pre_failures(report, horizon));
+    notes.extend(report.strategies.iter().filter_map(|(name, strategy)| about(name, report, strategy, horizon)));
+    notes.extend(no_exact_p(report, horizon));
+    notes.extend(few_boundaries(report, horizon));
+    notes.extend(correlated(report));
+    notes.push(noise(report));
+    notes.extend(recorded_environment(report));
+    notes.extend(replay(report));
+    notes.extend(spend(report));
+    notes
+}
+
+/// How many recordings have a boundary.
+pub(crate) fn recordings_with_boundaries(report: &Report) -> usize {
+    report.boundaries.iter().map(|boundary| &boundary.recording).collect::<HashSet<_>>().len()
+}
+
+/// Why a strategy has no delta anywhere, as the end of a sentence.
+pub(crate) fn why_unscored(at: &Aggregate) -> String {
+    if at.unscored.is_empty() {
+        return "no boundary was tested".to_owned();
+    }
+    let reasons: Vec<_> = at.unscored.iter().map(|unscored| because(unscored.reason, unscored.count)).collect();
+    reasons.join("; ")
+}
+
+fn because(reason: Unscored, count: usize) -> String {
+    let at = format!("at {}", boundaries(count));
+    match reason {
+        Unscored::CompactionFailed => format!("the compaction failed {at}"),
+        Unscored::NotRun(side) => format!("no {} rollout ran {at}", arm(side)),
+        Unscored::AllFailed(side) => format!("every {} rollout failed {at}", arm(side)),
+        _ => format!("there is no delta {at}"),
+    }
+}
+
+fn boundaries(count: usize) -> String {
+    counted(count, "boundary", "boundaries")
+}
+
+fn unusable(report: &Report) -> Option<String> {
+    let n = report.unusable.len();
+    let named = report.unusable.iter().take(MOST_NAMED);
+    let named: Vec<_> = named.map(|it| format!("{} ({})", quoted(&it.name), printable(it.reason.trim()))).collect();
+    let more = more(n);
+    (n > 0).then(|| format!("{} could not be used: {}{more}.", counted(n, "recording", "recordings"), named.join("; ")))
+}
+
+fn no_boundary(report: &Report) -> String {
+    let n = report.recordings.len();
+    if n == 0 {
+        return "There is no recording, so nothing could be tested.".to_owned();
+    }
+    let length = |recording: &RecordingFacts| match recording.length {
+        Some(length) => format!(
+            "{} has {} in {}",
+            quoted(&recording.id),
+            counted(length.n_actions, "action", "actions"),
+            counted(length.n_rounds, "round", "rounds"),
+        ),
+        None => format!("{} is of unknown length", quoted(&recording.id)),
+    };
+    let named: Vec<_> = report.recordings.iter().take(MOST_NAMED).map(length).collect();
+    format!(
+        "There is no boundary in {}, so nothing could be tested: {}{}. A boundary lies between two rounds, with enough \
+         actions before it and at least one after it.",
+        counted(n, "recording", "recordings"),
+        named.join(", "),
+        more(n),
+    )
+}
+
+fn more(n: usize) -> String {
+    let more = n.saturating_sub(MOST_NAMED);
+    if more > 0 { format!(", and {more} more") } else { String::new() }
+}
+
+fn left_out(report: &Report) -> Option<String> {
+    let n = report.n_left_out;
+    let more = counted(n, "more boundary was", "more boundaries were");
+    (n > 0).then(|| format!("{more} left out by the limit per recording."))
+}
+
+fn pre_failures(report: &Report, horizon: usize) -> Option<String> {
+    let failed = report.pre.failed_at(horizon).expect("the report has this horizon");
+    (failed.failed > 0).then(|| broken("PRE", failed, &report.pre, report, horizon))
+}
+
+/// What a reader must know of one strategy.
+fn about(name: &str, report: &Report, strategy: &StrategyReport, horizon: usize) -> Option<String> {
+    let at = strategy.at(horizon).expect("the report has this horizon");
+    let mut sentences = Vec::new();
+    let n = strategy.n_failed_compactions;
+    if n > 0 {
+        sentences.push(format!("The compaction failed at {n} of {}.", boundaries(strategy.n_tested)));
+        sentences.extend(most_common(&strategy.compaction_errors, ""));
+    }
+    if at.failures.post.failed > 0 {
+        sentences.push(broken("POST", at.failures.post, &strategy.post, report, horizon));
+    }
+    sentences.extend(bias(at));
+    sentences.extend(partly_unscored(at));
+    let at = report.boundaries.iter().filter_map(|boundary| boundary.strategies.get(name));
+    let n_compacted = at.filter(|here| !matches!(here.compaction, Compaction::Failed { .. })).count();
+    let of = boundaries(n_compacted);
+    if strategy.n_grown > 0 {
+        sentences.push(format!("The context grew at {} of {of}.", strategy.n_grown));
+    }
+    if strategy.n_emptied > 0 {
+        sentences.push(format!("Less than 1% of the tokens is left at {} of {of}.", strategy.n_emptied));
+    }
+    (!sentences.is_empty()).then(|| format!("{}: {}", quoted(name), sentences.join(" ")))
+}
+
+/// How many rollouts of an arm broke off, and on what.
+fn broken(side: &str, failed: Failed, arm: &ArmReport, report: &Report, horizon: usize) -> String {
+    let n = grouped(failed.failed as u64);
+    let of = counted(failed.n_rollouts, &format!("{side} rollout"), &format!("{side} rollouts"));
+    let (off, up_to) = match arm.n_off_the_record {
+        _ if horizon < report.horizon => (String::new(), format!(" up to horizon {}", report.horizon)),
+        0 => (String::new(), String::new()),
+        off => (format!(", {off} of them off the record"), String::new()),
+    };
+    let error = most_common(&arm.errors, &up_to).map(|error| format!(" {error}")).unwrap_or_default();
+    format!("{n} of {of} failed{off}.{error}")
+}
+
+/// What failed rollouts do to the deltas, if the arms failed at different rates where both ran.
+fn bias(at: &Aggregate) -> Option<String> {
+    let failures = &at.failures;
+    let (side, hidden) = match failures.paired_more? {
+        Side::Post => ("POST", "harm may be understated"),
+        Side::Pre => ("PRE", "what compaction saves may be understated"),
+    };
+    Some(format!(
+        "Where both arms ran, {} of PRE and {} of POST failed. Failed rollouts are not scored, and {side} lost more of \
+         them: {hidden}.",
+        out_of(failures.paired_pre),
+        out_of(failures.post),
+    ))
+}
+
+fn out_of(failed: Failed) -> String {
+    let share = percent_of(failed.failed, failed.n_rollouts);
+    format!("{} of {} ({share})", grouped(failed.failed as u64), grouped(failed.n_rollouts as u64))
+}
+
+fn most_common(errors: &[ErrorCount], up_to: &str) -> Option<String> {
+    let error = errors.first()?;
+    let stage = match error.stage {
+        None => "",
+        Some(Stage::Restore) => " (restoring the environment)",
+        Some(Stage::Model) => " (model)",
+        Some(Stage::Environment) => " (environment)",
+        Some(Stage::Agent) => " (agent)",
+    };
+    let times = match error.count {
+        1 => "once, in".to_owned(),
+        n => format!("{} times, first in", grouped(n as u64)),
+    };
+    let sample = error.first.sample.map(|sample| format!(", sample {sample}")).unwrap_or_default();
+    Some(format!(
+        "Most common error{up_to}: {}{stage}, {times} {} after {}{sample}.",
+        quoted(&error.text),
+        quoted(&error.first.recording),
+        counted(error.first.cut, "event", "events"),
+    ))
+}
+
+fn partly_unscored(at: &Aggregate) -> Option<String> {
+    let reasons = at.unscored.iter().filter(|unscored| unscored.reason != Unscored::CompactionFailed);
+    let reasons: Vec<_> = reasons.map(|unscored| because(unscored.reason, unscored.count)).collect();
+    (at.n_scored > 0 && !reasons.is_empty()).then(|| format!("Not scored everywhere: {}.", reasons.join("; ")))
+}
+
+fn no_exact_p(report: &Report, horizon: usize) -> Option<String> {
+    let without = report.strategies.iter().filter(|(_, strategy)| {
+        strategy.at(horizon).is_some_and(|at| at.deltas.is_some() && at.permutation_p.is_none())
+    });
+    let names: Vec<_> = without.map(|(name, _)| quoted(name)).collect();
+    (!names.is_empty()).then(|| format!("{}: no p, since its exact value takes too much work.", names.join(", ")))
+}
+
+fn few_boundaries(report: &Report, horizon: usize) -> Option<String> {
+    let n = report.boundaries.len();
+    if n < FEW_BOUNDARIES {
+        let least = Exact::new(2.into(), (1_u64 << n).into());
+        return Some(format!(
+            "Only {}: with fewer than {FEW_BOUNDARIES} an interval is often too narrow, and p cannot be below {}.",
+            boundaries(n),
+            p_value(&least)
+        ));
+    }
+    let scored =
+        report.strategies.iter().map(|(name, strategy)| (name, strategy.at(horizon).map_or(0, |at| at.n_scored)));
+    let few = scored.filter(|&(_, n)| 0 < n && n < FEW_BOUNDARIES);
+    let few: Vec<_> = few.map(|(name, n)| format!("{} ({n})", quoted(name))).collect();
+    (!few.is_empty()).then(|| {
+        format!(
+            "Scored at fewer than {FEW_BOUNDARIES} boundaries, where an interval is often too narrow: {}.",
+            few.join(", ")
+        )
+    })
+}
+
+fn correlated(report: &Report) -> Option<String> {
+    let n_recordings = recordings_with_boundaries(report);
+    (report.boundaries.len() > n_recordings).then(|| {
+        format!(
+            "{} come from {}. Those of one recording are alike, which intervals and p do not know: the intervals are \
+             likely too narrow and p too small.",
+            boundaries(report.boundaries.len()),
+            counted(n_recordings, "recording", "recordings")
+        )
+    })
+}
+
+fn noise(report: &Report) -> String {
+    match &report.control {
+        Some(control) => {
+            format!("{} keeps the raw history: its deltas are noise, and show how much there is.", quoted(control))
+        }
+        None => "No control was run, so how much of a delta is noise is not known.".to_owned(),
+    }
+}
+
+fn recorded_environment(report: &Report) -> Option<String> {
+    let share = |arm: &ArmReport| {
+        format!("{} ({} of {})", percent_of(arm.n_off_the_record, arm.n_rollouts), arm.n_off_the_record, arm.n_rollouts)
+    };
+    let post = report.strategies.iter().map(|(name, strategy)| format!("{} {}", quoted(name), share(&strategy.post)));
+    let arms: Vec<_> = std::iter::once(format!("PRE {}", share(&report.pre))).chain(post).collect();
+    let off = report.pre.n_off_the_record > 0
+        || report.strategies.values().any(|strategy| strategy.post.n_off_the_record > 0);
+    let left = format!(
+        "Off the record, with a call that was never made in the recording: {}. Such a rollout counts as failed at the \
+         horizons that it did not reach.",
+        arms.join(", ")
+    );
+    match (report.has_recorded_environment(), off) {
+        (true, _) => Some(format!(
+            "Calls were answered from the recording itself: no state is rebuilt and later results are lent, so a read \
+             after a write may get an old answer. {left}"
+        )),
+        (false, true) => Some(left),
+        (false, false) => None,
+    }
+}
+
+fn replay(report: &Report) -> Option<String> {
+    let replays = || report.recordings.iter().filter_map(|recording| Some((recording, recording.replay.as_ref()?)));
+    let n_replayed: u64 = replays().map(|(_, replay)| replay.n_replayed).sum();
+    let n_different: u64 = replays().map(|(_, replay)| replay.n_different).sum();
+    let first = replays().find_map(|(recording, replay)| Some((recording, replay.first_difference.as_ref()?)));
+    let first = first.map(|(recording, first)| {
+        format!(
+            " The first is action {} of {}, {}: recorded {}, replayed {}.",
+            first.action,
+            quoted(&recording.id),
+            quoted(&first.tool),
+            excerpt(&first.recorded),
+            excerpt(&first.replayed)
+        )
+    });
+    (n_different > 0).then(|| {
+        format!(
+            "{} of {} replayed calls answered with other text than was recorded, so the context and the world may \
+             disagree.{}",
+            grouped(n_different),
+            grouped(n_replayed),
+            first.unwrap_or_default()
+        )
+    })
+}
+
+fn spend(report: &Report) -> Option<String> {
+    let arm = |name: String, arm: &ArmReport| format!("{name} {}", grouped(arm.spend.total_tokens()));
+    let post = report.strategies.iter().map(|(name, strategy)| arm(quoted(name), &strategy.post));
+    let arms: Vec<_> = std::iter::once(arm("PRE".to_owned(), &report.pre)).chain(post).collect();
+    let compactions = report.strategies.iter().filter(|(_, strategy)| strategy.spend.n_model_calls > 0);
+    let compactions: Vec<_> = compactions
+        .map(|(name, strategy)| {
+            let calls = usize::try_from(strategy.spend.n_model_calls).unwrap_or(usize::MAX);
+            let calls = counted(calls, "model call", "model calls");
+            format!("{} {} in {calls}", quoted(name), grouped(strategy.spend.total_tokens()))
+        })
+        .collect();
+    let compactions = match &compactions[..] {
+        [] => String::new(),
+        compactions => format!(" Tokens of the compactions: {}.", compactions.join(", ")),
+    };
+    let has_spent = report.pre.spend.total_tokens() > 0
+        || report.strategies.values().any(|s| s.post.spend.total_tokens() > 0 || s.spend.n_model_calls > 0);
+    has_spent.then(|| format!("Tokens of the rollouts, as the model reported them: {}.{compactions}", arms.join(", ")))
+}
+
+fn quoted(text: &str) -> String {
+    format!("`{}`", printable(text))
+}
+
+/// The beginning of a recorded text.
+fn excerpt(text: &str) -> String {
+    let short: String = text.chars().take(LONGEST_QUOTE).collect();
+    let ellipsis = if short.len() < text.len() { "…" } else { "" };
+    quoted(&format!("{short}{ellipsis}"))
+}

@@ -1,0 +1,241 @@
+//! Reports as a reader sees them.
+
+use indexmap::IndexMap;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use retrace_events::tokens::Tokens;
+use retrace_events::{Action, EndReason, Failure, Outcome, Rollout, Stage};
+use retrace_report::{COLUMNS, View, json, printable, text};
+use retrace_score::{
+    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, RecordingFacts, RecordingLength, ReplayDifference,
+    ReplayFidelity, Report, Size, Spend, StrategyOutcome, UnusableRecording, Verification,
+};
+use unicode_width::UnicodeWidthStr;
+
+/// A rollout from a line such as `a b! a, timeout`: calls, `!` for a blocked one, and after a comma what broke it;
+/// `off` stands for a call off the record.
+fn rollout(line: &str) -> Rollout {
+    let (calls, error) = line.split_once(", ").map_or((line, None), |(calls, error)| (calls, Some(error)));
+    let action = |call: &str| match call.strip_suffix('!') {
+        Some(name) => Action::new(name, "{}", Outcome::Error, None),
+        None => Action::new(call, "{}", Outcome::Ok, None),
+    };
+    let end = match error {
+        None => EndReason::Answer,
+        Some("off") => EndReason::OffTheRecord { call: "x({})".to_owned() },
+        Some(error) => EndReason::Failed(Failure { stage: Stage::Model, message: error.to_owned() }),
+    };
+    let actions = calls.split_whitespace().map(action).collect();
+    Rollout { actions, end, n_answers: 3, input_tokens: 4_100, output_tokens: 120 }
+}
+
+fn compacted(tokens: u64, post: &[&str]) -> StrategyOutcome {
+    let size = Some(Size { events: 4, tokens: Tokens(tokens) });
+    outcome(Compaction::Compacted { size }, post)
+}
+
+fn unchanged(post: &[&str]) -> StrategyOutcome {
+    outcome(Compaction::Unchanged, post)
+}
+
+fn failed(error: &str) -> StrategyOutcome {
+    StrategyOutcome {
+        spend: Spend { n_model_calls: 2, input_tokens: 3_000, output_tokens: 0 },
+        ..outcome(Compaction::Failed { error: error.to_owned() }, &[])
+    }
+}
+
+fn outcome(compaction: Compaction, post: &[&str]) -> StrategyOutcome {
+    StrategyOutcome { compaction, spend: Spend::default(), post: post.iter().map(|line| rollout(line)).collect() }
+}
+
+fn boundary<const N: usize>(
+    recording: &str,
+    cut: usize,
+    pre: &[&str],
+    strategies: [(&str, StrategyOutcome); N],
+) -> BoundaryOutcome {
+    let login = Action::new("login", "{}", Outcome::Ok, None);
+    BoundaryOutcome {
+        recording: recording.to_owned(),
+        cut,
+        executed: 1,
+        history: Box::new([&login].into_iter().collect::<ExecutedCalls>()),
+        pre_size: Some(Size { events: cut, tokens: Tokens(1_000) }),
+        pre: pre.iter().map(|line| rollout(line)).collect(),
+        strategies: strategies.map(|(name, outcome)| (name.to_owned(), outcome)).into(),
+    }
+}
+
+fn recording(id: &str, environment: EnvironmentKind) -> RecordingFacts {
+    let length = Some(RecordingLength { n_actions: 23, n_rounds: 17 });
+    RecordingFacts { id: id.to_owned(), length, environment, replay: None }
+}
+
+fn verification(strategies: &[&str], boundaries: Vec<BoundaryOutcome>) -> Verification {
+    let mut recordings: IndexMap<String, RecordingFacts> = IndexMap::new();
+    for boundary in &boundaries {
+        let id = &boundary.recording;
+        recordings.entry(id.clone()).or_insert_with(|| recording(id, EnvironmentKind::Rebuilt));
+    }
+    Verification {
+        horizon: 5,
+        samples: 2,
+        seed: 0,
+        token_counter: "characters / 4".to_owned(),
+        strategies: strategies.iter().map(|&name| name.to_owned()).collect(),
+        control: strategies.contains(&"control").then(|| "control".to_owned()),
+        recordings: recordings.into_values().collect(),
+        unusable: Vec::new(),
+        n_left_out: 0,
+        boundaries,
+    }
+}
+
+fn shown(verification: Verification) -> String {
+    text(&View::new(&Report::new(verification).expect("its parts fit together")))
+}
+
+/// Twelve boundaries of three recordings: the tail loses the session, the summary does not.
+fn shop() -> Verification {
+    let boundaries = (0..12).map(|i| {
+        let pre = ["a b c d e", "a b c d"];
+        let tail = match i {
+            0..=4 => ["a! a! login a b", "a! login a b c"],
+            _ => ["a b c d e", "a b c d e"],
+        };
+        let summary = match i {
+            3 => ["a b c d e", ", no answer in 30 s"],
+            6 => ["a b login d e", "a b c d e"],
+            _ => ["a b c d e", "a b c d"],
+        };
+        let summary = if i == 5 { failed("429 slow\ndown") } else { compacted(380 + 60 * i as u64, &summary) };
+        let idle = if i < 8 { unchanged(&[]) } else { compacted(950, &["a b c d e", "a b c d"]) };
+        boundary(
+            &format!("shop-{}", i / 4 + 1),
+            9 + 10 * (i % 4),
+            &pre,
+            [
+                ("control", unchanged(&["a b c d", "a b c d e"])),
+                ("tail", compacted(310, &tail)),
+                ("summary", summary),
+                ("clear old results", idle),
+            ],
+        )
+    });
+    let boundaries = boundaries.collect();
+    Verification { n_left_out: 3, ..verification(&["control", "tail", "summary", "clear old results"], boundaries) }
+}
+
+#[test]
+fn a_usual_report() {
+    insta::assert_snapshot!(shown(shop()));
+}
+
+#[test]
+fn a_smaller_horizon() {
+    let report = Report::new(shop()).unwrap();
+    insta::assert_snapshot!(text(&View::at(&report, 2).unwrap()));
+    let error = View::at(&report, 6).unwrap_err();
+    assert_eq!(error.to_string(), "there is no horizon 6: the report has those from 1 to 5");
+    assert!(View::at(&report, 0).is_err());
+}
+
+#[test]
+fn a_report_where_everything_goes_wrong() {
+    let fails = |i: usize| match i {
+        0 => failed("the last results are gone"),
+        _ => failed("429"),
+    };
+    let boundaries = (0..3).map(|i| {
+        let tail = if i == 0 { ["a b, off", "a b c d e"] } else { [", 503", "a, off"] };
+        boundary(
+            "run \u{1b}[31m1",
+            9 + i,
+            &["a b c, off", "a b c d e, 503"],
+            [
+                ("tail", compacted(if i == 1 { 1_200 } else { 4 }, &tail)),
+                ("a name that is far too long for any table, and then some more of it, and more", fails(i)),
+                ("\u{202e}文字\n文字文字文字文字文字", compacted(900, &[", context too long"; 2])),
+            ],
+        )
+    });
+    let names = [
+        "tail",
+        "a name that is far too long for any table, and then some more of it, and more",
+        "\u{202e}文字\n文字文字文字文字文字",
+    ];
+    let mut verification = verification(&names, boundaries.collect());
+    verification.recordings[0].environment = EnvironmentKind::Recorded;
+    verification.recordings[0].replay = Some(ReplayFidelity {
+        n_replayed: 1_240,
+        n_different: 2,
+        first_difference: Some(ReplayDifference {
+            action: 4,
+            tool: "stock".to_owned(),
+            recorded: "12 left".to_owned(),
+            replayed: "11 left\u{7}, and a great deal of other text that nobody wants to read here".to_owned(),
+        }),
+    });
+    verification
+        .unusable
+        .push(UnusableRecording { name: "run-9.jsonl".to_owned(), reason: "line 4: no JSON".to_owned() });
+    insta::assert_snapshot!(shown(verification));
+}
+
+#[test]
+fn no_boundary_anywhere() {
+    let mut verification = verification(&["control", "tail"], Vec::new());
+    verification.recordings = (0..7).map(|i| recording(&format!("r{i}"), EnvironmentKind::Rebuilt)).collect();
+    verification.recordings[1].length = Some(RecordingLength { n_actions: 1, n_rounds: 1 });
+    insta::assert_snapshot!(shown(verification));
+}
+
+#[test]
+fn one_boundary_and_a_wide_horizon() {
+    let post = compacted(10, &["a a a a a a a a a a"]);
+    let one = boundary("r", 9, &["a b c d e f g h i j"], [("control", unchanged(&["a"])), ("t", post)]);
+    insta::assert_snapshot!(shown(Verification {
+        horizon: 10,
+        samples: 1,
+        ..verification(&["control", "t"], vec![one])
+    }));
+}
+
+#[test]
+fn the_json_can_be_looked_at_and_reads_back_as_it_was() {
+    let name = "\u{1b}[31mred\u{202e}\u{9b}\u{e0041}";
+    let one = boundary("r", 9, &["a"], [(name, compacted(10, &["a"]))]);
+    let written = json(&Report::new(verification(&[name], vec![one])).unwrap());
+    assert!(written.lines().all(|line| printable(line) == line));
+    let read: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(read["strategies"][name]["n_tested"], 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_line_is_too_wide_whatever_recorded_text_holds(
+        names in prop::collection::hash_set(any::<String>(), 1..4),
+        error in any::<String>(),
+        recording in any::<String>(),
+        posts in vec(prop_oneof![Just("a b c d e"), Just("a! a!"), Just("a, off")], 0..3),
+    ) {
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let outcomes = names.iter().enumerate().map(|(i, name)| {
+            let outcome = if i == 1 { failed(&error) } else { compacted(5_000_000, &posts) };
+            ((*name).to_owned(), outcome)
+        });
+        let broken = format!(", {error}");
+        let mut one = boundary(&recording, 1_000_000, &["a", &broken], []);
+        one.strategies = outcomes.collect();
+        let mut verification = verification(&names, vec![one]);
+        verification.unusable.push(UnusableRecording { name: error.clone(), reason: error });
+        let text = shown(verification);
+        for line in text.lines() {
+            prop_assert!(line.width() <= COLUMNS, "{} columns: {line:?}", line.width());
+            prop_assert_eq!(printable(line), line);
+        }
+    }
+}
