@@ -1,15 +1,18 @@
 //! The replay environment: executes the recorded calls again.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_core::future::BoxFuture;
+use futures_util::FutureExt;
 use retrace_events::Boundary;
 
 use crate::environment::{Environment, RestoreError, Restored};
 use crate::menu::MenuCache;
 use crate::per_recording::PerRecording;
 use crate::replay::{Replay, replay};
+use crate::text::panic_text;
 use crate::toolbox::{IntoToolbox, Toolbox};
 
 /// At most so many snapshots of a recording are kept beside those of the boundaries that were asked for.
@@ -58,7 +61,13 @@ impl ReplayEnvironment {
 
 impl Environment for ReplayEnvironment {
     fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
-        self.0.restore(boundary)
+        Box::pin(async move {
+            // A world that panics while it is built or cloned costs its recording, not the run.
+            AssertUnwindSafe(self.0.restore(boundary)).catch_unwind().await.unwrap_or_else(|panic| {
+                let source = format!("it panicked: {}", panic_text(&*panic)).into();
+                Err(RestoreError::Environment { source })
+            })
+        })
     }
 }
 
@@ -369,10 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_recording_keeps_few_snapshots() {
-        let long: Vec<Recorded<'_>> = (0..1_000).map(|_| ("add", r#"{"n":0}"#, OK, "0 left")).collect();
-        let trajectory = calls(&long);
-        let n_clones = Arc::new(Mutex::new(0));
+    fn a_long_recording_keeps_few_snapshots_and_those_asked_for() {
         struct Counted(Arc<Mutex<usize>>);
         impl Clone for Counted {
             fn clone(&self) -> Self {
@@ -380,11 +386,18 @@ mod tests {
                 Self(Arc::clone(&self.0))
             }
         }
-        let environment = ReplayEnvironment::cloned(Counted(Arc::clone(&n_clones)), |_| {
-            stock_tools(&Arc::default(), &Arc::default())
-        });
+        let trajectory = calls(&vec![("add", r#"{"n":0}"#, OK, "0 left"); 1_000]);
+        let (n_clones, n_calls) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
+        let counter = Arc::clone(&n_calls);
+        let environment =
+            ReplayEnvironment::cloned(Counted(Arc::clone(&n_clones)), move |_| stock_tools(&Arc::default(), &counter));
         restore(&environment, &after(&trajectory, 999)).unwrap();
         assert!(*n_clones.lock().unwrap() <= MAX_WAYPOINTS + 3);
+        restore(&environment, &after(&trajectory, 999)).unwrap();
+        assert_eq!(*n_calls.lock().unwrap(), 999);
+        // An earlier boundary starts from a snapshot that was made on the way.
+        restore(&environment, &after(&trajectory, 500)).unwrap();
+        assert!(*n_calls.lock().unwrap() < 999 + 1_000 / MAX_WAYPOINTS + 1);
     }
 
     #[test]
@@ -400,6 +413,40 @@ mod tests {
         });
         let error = restore(&environment, &boundary).unwrap_err();
         assert!(matches!(error, RestoreError::Toolbox(ToolboxError::DuplicateTool { .. })));
+    }
+
+    #[test]
+    fn a_factory_that_panics_breaks_the_restore_only() {
+        let environment = ReplayEnvironment::new(|| -> Toolbox { panic!("no database") });
+        let error = restore(&environment, &after(&calls(&shop()), 1)).unwrap_err();
+        assert!(
+            matches!(&error, RestoreError::Environment { source } if source.to_string() == "it panicked: no database")
+        );
+    }
+
+    #[test]
+    fn a_restore_that_was_dropped_halfway_leaves_what_it_had_done() {
+        let n_calls = Arc::new(Mutex::new(0));
+        let counter = Arc::clone(&n_calls);
+        let environment = ReplayEnvironment::cloned((), move |_| {
+            let counter = Arc::clone(&counter);
+            Toolbox::builder().tool(crate::FnTool::new_async("wait", "", move |_: crate::NoArguments| {
+                *counter.lock().unwrap() += 1;
+                let hangs = *counter.lock().unwrap() == 3;
+                async move {
+                    if hangs {
+                        std::future::pending::<()>().await;
+                    }
+                    ""
+                }
+            }))
+        });
+        let trajectory = calls(&[("wait", "{}", OK, ""); 5]);
+        let boundary = after(&trajectory, 4);
+        assert!(environment.restore(&boundary).now_or_never().is_none());
+        assert!(environment.restore(&boundary).now_or_never().unwrap().is_ok());
+        // Three calls, the last of which hung, then the third again and the fourth.
+        assert_eq!(*n_calls.lock().unwrap(), 5);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Text of others, cut short before it stands in a message of ours.
 
+use std::any::Any;
+
 /// Characters that are shown of a tool's name.
 pub(crate) const MAX_NAME: usize = 80;
 /// Characters that are shown of a call or of a result.
@@ -11,6 +13,12 @@ pub(crate) fn shorten(text: &str, max: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// What a panic said; where it happened is a place on some machine and left out.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    shorten(text.unwrap_or("no message"), MAX_TEXT)
 }
 
 /// What of two texts shows where they part, each cut short: a little of what they share, then what they do not.

@@ -1,6 +1,5 @@
 //! Toolboxes: the tools of one rollout.
 
-use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -12,7 +11,7 @@ use retrace_events::ToolSpec;
 
 use crate::environment::RestoreError;
 use crate::menu::{Menu, MenuCache};
-use crate::text::{MAX_NAME, MAX_TEXT, shorten};
+use crate::text::{MAX_NAME, panic_text, shorten};
 use crate::tool::{CallError, Tool, ToolOutput};
 
 /// The tools of one rollout, and the world they act on. A clone is the same toolbox.
@@ -225,12 +224,6 @@ impl Dispatch for CheckedTools {
     }
 }
 
-/// What a panic said; where it happened is a place on some machine and left out.
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    shorten(text.unwrap_or("no message"), MAX_TEXT)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -279,6 +272,17 @@ mod tests {
         check_error("[1]", "invalid arguments: a JSON object is needed, not an array");
         check_error("page 3", "invalid arguments: not JSON: expected value at line 1 column 1");
         check_error("{\"page\":1", "invalid arguments: not JSON: EOF while parsing an object at line 1 column 9");
+    }
+
+    #[test]
+    fn flaws_are_told_in_one_order_and_not_without_end() {
+        let keys = ["e", "a", "d", "b", "c"];
+        let properties: serde_json::Map<_, _> =
+            keys.map(|key| (key.to_owned(), json!({"type": "null"}))).into_iter().collect();
+        let arguments: Value = keys.map(|key| (key, 1)).into_iter().collect();
+        let output = call(&echo(json!({"properties": properties})), "echo", &arguments.to_string()).unwrap();
+        let text = r#"invalid arguments: at `/a`: 1 is not of type "null"; at `/b`: 1 is not of type "null"; at `/c`: 1 is not of type "null"; 2 more"#;
+        assert_eq!(output.text(), text);
     }
 
     #[test]
