@@ -1,5 +1,7 @@
 //! Whether an environment really rebuilds a world, or hands the same one out again.
 
+use std::fmt;
+
 use retrace_events::Boundary;
 
 use crate::environment::{Environment, RestoreError};
@@ -33,6 +35,21 @@ pub enum RebuildDifference {
     },
     /// The second restore failed where the first had worked.
     Restore(RestoreError),
+}
+
+impl fmt::Display for RebuildDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replay { call, position } => {
+                write!(f, "restored twice, action {position}, `{call}`, gave two answers")
+            }
+            Self::Probe { call, position, first, second } => write!(
+                f,
+                "restored twice and asked the same, action {position}, `{call}`, answered `{first}` and then `{second}`"
+            ),
+            Self::Restore(error) => write!(f, "restored a second time, it failed: {error}"),
+        }
+    }
 }
 
 /// Restores a boundary twice and compares the two worlds.

@@ -2,22 +2,24 @@
 
 use std::io::{self, Write};
 
-use retrace_score::Report;
 use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
 use crate::printable::is_unprintable;
 
-/// The whole report as indented JSON, every horizon and every rollout's actions included.
+/// Indented JSON; of a [`Report`](retrace_score::Report) every horizon and every rollout's actions.
 ///
 /// Characters that could act on a terminal are written as escapes, so that it can be looked at; a reader of JSON gets
 /// the text as it was.
-pub fn json(report: &Report) -> String {
+///
+/// # Panics
+/// When the value has a map whose keys are no strings.
+pub fn json(value: &impl Serialize) -> String {
     let mut written = Vec::new();
-    report
+    value
         .serialize(&mut Serializer::with_formatter(&mut written, Escaping(PrettyFormatter::new())))
-        .expect("a report has string keys only, and memory takes all that is written");
+        .expect("keys are strings, and memory takes all that is written");
     String::from_utf8(written).expect("JSON is written as UTF-8")
 }
 

@@ -37,6 +37,7 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
     notes.extend(correlated(report));
     notes.push(noise(report));
     notes.extend(recorded_environment(report));
+    notes.extend(worlds_differ(report));
     notes.extend(replay(report));
     notes.extend(spend(report));
     notes
@@ -279,6 +280,19 @@ fn recorded_environment(report: &Report) -> Option<String> {
     }
 }
 
+fn worlds_differ(report: &Report) -> Option<String> {
+    let differ =
+        || report.recordings.iter().filter_map(|recording| Some((recording, recording.worlds_differ.as_ref()?)));
+    let (first, how) = differ().next()?;
+    Some(format!(
+        "The environment of {} does not rebuild the same world each time, so rollouts may see what others did, and no delta \
+         can be trusted. {}: {}.",
+        counted(differ().count(), "recording", "recordings"),
+        quoted(&first.id),
+        printable(how.trim_end_matches('.'))
+    ))
+}
+
 fn replay(report: &Report) -> Option<String> {
     let replays = || report.recordings.iter().filter_map(|recording| Some((recording, recording.replay.as_ref()?)));
     let n_replayed: u64 = replays().map(|(_, replay)| replay.n_replayed).sum();
@@ -289,7 +303,7 @@ fn replay(report: &Report) -> Option<String> {
             " The first is action {} of {}, {}: recorded {}, replayed {}.",
             first.action,
             quoted(&recording.id),
-            quoted(&first.tool),
+            quoted(&first.call),
             excerpt(&first.recorded),
             excerpt(&first.replayed)
         )
@@ -323,6 +337,11 @@ fn spend(report: &Report) -> Option<String> {
     };
     let has_spent = report.pre.spend.total_tokens() > 0
         || report.strategies.values().any(|s| s.post.spend.total_tokens() > 0 || s.spend.n_model_calls > 0);
+    let reported =
+        report.pre.spend.total_tokens() > 0 || report.strategies.values().any(|s| s.post.spend.total_tokens() > 0);
+    if has_spent && !reported {
+        return Some(format!("The model did not report the tokens of the rollouts.{compactions}"));
+    }
     has_spent.then(|| format!("Tokens of the rollouts, as the model reported them: {}.{compactions}", arms.join(", ")))
 }
 

@@ -69,7 +69,7 @@ fn boundary<const N: usize>(
 
 fn recording(id: &str, environment: EnvironmentKind) -> RecordingFacts {
     let length = Some(RecordingLength { n_actions: 23, n_rounds: 17 });
-    RecordingFacts { id: id.to_owned(), length, environment, replay: None }
+    RecordingFacts { id: id.to_owned(), length, environment, replay: None, worlds_differ: None }
 }
 
 fn verification(strategies: &[&str], boundaries: Vec<BoundaryOutcome>) -> Verification {
@@ -172,7 +172,7 @@ fn a_report_where_everything_goes_wrong() {
         n_different: 2,
         first_difference: Some(ReplayDifference {
             action: 4,
-            tool: "stock".to_owned(),
+            call: "stock({})".to_owned(),
             recorded: "12 left".to_owned(),
             replayed: "11 left\u{7}, and a great deal of other text that nobody wants to read here".to_owned(),
         }),

@@ -62,6 +62,7 @@ fn verification(n_boundaries: usize) -> Verification {
         length: None,
         environment: EnvironmentKind::Rebuilt,
         replay: None,
+        worlds_differ: None,
     };
     Verification {
         horizon: 5,

@@ -302,7 +302,13 @@ fn failures(tested: &[Tested], horizon: usize) -> Failures {
             paired_pre.add(&at.pre, horizon);
         }
     }
-    Failures { post, pre, more: more(pre, post), paired_pre, paired_more: more(paired_pre, post) }
+    let by_more_than_one = match more(paired_pre, post) {
+        Some(Side::Pre) => paired_pre.less_one().exceeds(post),
+        Some(Side::Post) => post.less_one().exceeds(paired_pre),
+        None => false,
+    };
+    let paired_more = more(paired_pre, post).filter(|_| by_more_than_one);
+    Failures { post, pre, more: more(pre, post), paired_pre, paired_more }
 }
 
 /// The arm with the greater share of failed rollouts.
@@ -315,6 +321,10 @@ fn more(pre: Failed, post: Failed) -> Option<Side> {
 }
 
 impl Failed {
+    fn less_one(self) -> Self {
+        Self { failed: self.failed.saturating_sub(1), ..self }
+    }
+
     fn add(&mut self, arm: &[RolloutReport], horizon: usize) {
         self.n_rollouts += arm.len();
         self.failed += arm.iter().filter(|rollout| !rollout.rollout.reaches(horizon)).count();
@@ -436,6 +446,7 @@ mod tests {
                 length: None,
                 environment: EnvironmentKind::Recorded,
                 replay: None,
+                worlds_differ: None,
             }],
             unusable: Vec::new(),
             n_left_out: 0,
@@ -479,6 +490,19 @@ mod tests {
         assert_eq!(s.at(2).unwrap().failures.more, Some(Side::Post));
         assert_eq!(s.post.errors[0].text, "timeout");
         assert!(s.at(0).is_none() && s.at(3).is_none());
+    }
+
+    #[test]
+    fn one_failure_alone_is_no_higher_rate() {
+        let with = |arm: &'static [&'static str]| {
+            let control = || ran(Compaction::Unchanged, &["a b"]);
+            let report = report(verification(vec![(&["a b", "a b"], control(), ran(to(400), arm))])).unwrap();
+            let failures = report.strategies["s"].at(2).unwrap().failures.clone();
+            (failures.more, failures.paired_more)
+        };
+        assert_eq!(with(&["a b", "a b"]), (None, None));
+        assert_eq!(with(&["a b", ", timeout"]), (Some(Side::Post), None));
+        assert_eq!(with(&[", timeout", ", timeout"]), (Some(Side::Post), Some(Side::Post)));
     }
 
     #[test]

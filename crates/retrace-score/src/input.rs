@@ -45,6 +45,9 @@ pub struct RecordingFacts {
     pub environment: EnvironmentKind,
     /// How faithful its replay was; `None` where nothing was replayed.
     pub replay: Option<ReplayFidelity>,
+    /// What showed that two rollouts do not start from the same world: restored twice, the environment answered
+    /// otherwise. `None` where nothing was seen.
+    pub worlds_differ: Option<String>,
 }
 
 /// How long a recording is.
@@ -84,10 +87,10 @@ pub struct ReplayFidelity {
 /// A replayed call that answered with other text than was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplayDifference {
-    /// The index of the action in its recording.
+    /// Which action of its recording it is, from 1.
     pub action: usize,
-    /// The tool.
-    pub tool: String,
+    /// The call.
+    pub call: String,
     /// What was recorded.
     pub recorded: String,
     /// What the replay answered.

@@ -128,6 +128,7 @@ fn verification() -> impl Strategy<Value = Verification> {
             length: None,
             environment: EnvironmentKind::Rebuilt,
             replay: None,
+            worlds_differ: None,
         });
         Verification {
             horizon: HORIZON,

@@ -158,7 +158,8 @@ pub struct Failures {
     pub more: Option<Side>,
     /// PRE, only at the boundaries where the strategy has POST rollouts: the others have no delta to bias.
     pub paired_pre: Failed,
-    /// The arm with the greater share of failed rollouts where both arms ran; `None` if neither has.
+    /// The arm with the greater share of failed rollouts where both arms ran, even if one fewer of its rollouts had
+    /// failed: a single failure says nothing of a rate. `None` if neither has.
     pub paired_more: Option<Side>,
 }
 

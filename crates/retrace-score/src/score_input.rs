@@ -84,6 +84,7 @@ impl ScoreInput {
                 length: None,
                 environment: EnvironmentKind::Unknown,
                 replay: None,
+                worlds_differ: None,
             });
         }
         let boundaries: Vec<BoundaryOutcome> = self.boundaries.into_iter().map(BoundaryFields::outcome).collect();

@@ -205,7 +205,13 @@ fn vectors_of_whole_verifications() {
         let strategies: Vec<String> = expect.keys().cloned().collect();
         let boundaries: Vec<_> = row.boundaries.into_iter().map(BoundaryRow::outcome).collect();
         let ids: indexmap::IndexSet<_> = boundaries.iter().map(|boundary| boundary.recording.clone()).collect();
-        let facts = |id| RecordingFacts { id, length: None, environment: EnvironmentKind::Rebuilt, replay: None };
+        let facts = |id| RecordingFacts {
+            id,
+            length: None,
+            environment: EnvironmentKind::Rebuilt,
+            replay: None,
+            worlds_differ: None,
+        };
         let report = Report::new(Verification {
             horizon: row.horizon,
             samples: 3,

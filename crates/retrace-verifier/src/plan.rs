@@ -69,6 +69,7 @@ impl Plan {
                     }),
                     environment: kind,
                     replay: None,
+                    worlds_differ: None,
                 });
             }
         }

@@ -120,7 +120,7 @@ async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
             // Two restores. One that fails or does not end in time is seen again, and counted, in every rollout.
             let limit = setup.settings.limits.restore * 2;
             let difference = timeout(limit, check_rebuilds(&**environment, boundary)).await;
-            let difference = difference.ok().and_then(Result::ok).flatten().map(|difference| format!("{difference:?}"));
+            let difference = difference.ok().and_then(Result::ok).flatten().map(|difference| difference.to_string());
             Done::CheckedRebuilds { site, difference }
         }
         Job::Compact { site, strategy } => {

@@ -156,6 +156,9 @@ impl Verifier {
             settings,
         });
         let outcome = schedule::run(&setup, &sites.into(), control.as_deref(), progress).await;
+        for (recording, difference) in outcome.shared_worlds {
+            recordings[recording].worlds_differ = Some(difference);
+        }
         for (recording, replay) in outcome.replays {
             let best = &mut recordings[recording].replay;
             let fidelity = fidelity(&replay);
@@ -208,8 +211,8 @@ fn fidelity(replay: &Replay) -> ReplayFidelity {
         n_replayed: replay.n_calls as u64,
         n_different: (replay.n_calls - replay.n_same_text) as u64,
         first_difference: replay.first_difference.as_ref().map(|difference| ReplayDifference {
-            action: difference.position - 1,
-            tool: difference.call.clone(),
+            action: difference.position,
+            call: difference.call.clone(),
             recorded: difference.recorded.clone(),
             replayed: difference.replayed.clone(),
         }),

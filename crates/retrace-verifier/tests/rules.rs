@@ -415,3 +415,15 @@ fn progress_accounts_for_every_planned_rollout() {
     });
     assert_eq!((planned.into_inner(), ended.into_inner()), (20, 20));
 }
+
+#[test]
+fn an_environment_that_hands_out_one_world_is_found() {
+    let one = Arc::<Mutex<usize>>::default();
+    let shared = ReplayEnvironment::new(move || counter(&one));
+    let verification = run(Verifier::new(Arc::<Counting>::default(), settings())
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .group(Group::new([recording("a", 6)], Arc::new(shared)))
+        .group(Group::new([recording("b", 6)], Arc::new(fresh_counters()))));
+    let found: Vec<_> = verification.recordings.iter().map(|facts| facts.worlds_differ.is_some()).collect();
+    assert_eq!(found, [true, false]);
+}
