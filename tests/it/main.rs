@@ -1,1 +1,11 @@
-//! End-to-end tests through the program.
+//! End-to-end tests: what a user types, and what comes back.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod demo;
+mod hostile;
+mod init;
+mod main_job;
+mod program;
+mod score;
+mod verify;

@@ -1,1 +1,50 @@
-//! The retrace program.
+//! The `retrace` program: what a compaction strategy does to an agent's next tool calls, from the command line.
+//!
+//! The program reads arguments, a configuration and files, hands them to the other crates, and prints what they say.
+#![expect(clippy::print_stderr, reason = "a program tells what went wrong")]
+
+mod args;
+mod commands;
+mod config;
+mod exit;
+mod failure;
+mod files;
+mod output;
+mod progress;
+mod simulated;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+use crate::exit::Exit;
+
+/// Runs the program with the arguments of the process.
+pub fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // A failure to print leaves nobody to tell.
+            drop(error.print());
+            return if error.use_stderr() { Exit::CouldNotRun } else { Exit::Ok }.into();
+        }
+    };
+    let ended = match args.command {
+        Command::Demo(args) => commands::demo::run(&args),
+        Command::Init(args) => commands::init::run(&args),
+        Command::Import(args) => commands::import::run(&args),
+        Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Verify(args) => commands::verify::run(&args),
+        Command::Score(args) => commands::score::run(&args),
+    };
+    match ended {
+        Ok(exit) => exit,
+        Err(error) if failure::is_closed_pipe(&error) => Exit::Ok,
+        Err(error) => {
+            failure::print(&error);
+            Exit::CouldNotRun
+        }
+    }
+    .into()
+}

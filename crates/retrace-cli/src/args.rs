@@ -1,0 +1,132 @@
+//! The arguments of the program.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use retrace_events::OutcomeRule;
+
+/// Measures what compaction of an AI agent's history does to its next tool calls.
+///
+/// The agent is resumed several times from the raw history of a recorded run and from what a compaction strategy keeps
+/// of it, in an environment rebuilt to the same state. Compared is how often its next calls fail or repeat work.
+#[derive(Parser)]
+#[command(name = "retrace", version, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Verifies three strategies in a simulated shop: no key, no network, seconds
+    Demo(DemoArgs),
+    /// Writes a commented retrace.toml to start from
+    Init(InitArgs),
+    /// Turns transcripts of other programs into recordings
+    Import(ImportArgs),
+    /// Shows what recordings hold and where they can be cut; asks no model
+    Inspect(InspectArgs),
+    /// Resumes the agent from raw and compacted histories, and compares
+    Verify(VerifyArgs),
+    /// Scores rollouts that were collected elsewhere
+    Score(ScoreArgs),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct DemoArgs {
+    /// What all randomness is drawn from
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct InitArgs {
+    /// Where to write it
+    #[arg(default_value = "retrace.toml")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ImportArgs {
+    /// Transcripts: OpenAI Chat Completions messages, as a list, an object with `messages`, a JSON Lines file of either,
+    /// or a list of runs
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The folder to write recordings to
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
+    /// The key under which each run has its messages, where it is not found by itself
+    #[arg(long, value_name = "KEY")]
+    pub(crate) messages_key: Option<String>,
+    /// Replaces recordings that are there and differ
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct InspectArgs {
+    /// Recordings, or folders of them
+    #[arg(required = true)]
+    pub(crate) recordings: Vec<PathBuf>,
+    /// Takes strategies, spacing and outcome rule from this configuration
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) outcome: OutcomeArgs,
+    /// Lists every point at which a recording can be resumed
+    #[arg(long)]
+    pub(crate) cuts: bool,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct VerifyArgs {
+    /// The configuration
+    #[arg(short, long, value_name = "FILE", default_value = "retrace.toml")]
+    pub(crate) config: PathBuf,
+    /// How many actions of a rollout are looked at, instead of what the configuration says
+    #[arg(long)]
+    pub(crate) horizon: Option<usize>,
+    /// How many rollouts each arm of a boundary is given
+    #[arg(long)]
+    pub(crate) samples: Option<u32>,
+    /// How many rollouts run at once
+    #[arg(long)]
+    pub(crate) concurrency: Option<usize>,
+    /// What all randomness is drawn from
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) outcome: OutcomeArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ScoreArgs {
+    /// Rollouts, as docs/formats.md describes
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct OutcomeArgs {
+    /// Which results are failures, where the source does not say: `prefix:Error`, `regex:^Error` or `pointer:/ok=false`
+    #[arg(long, value_name = "RULE")]
+    pub(crate) failed_if: Option<OutcomeRule>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct OutputArgs {
+    /// Prints JSON: every horizon, and every rollout's actions
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Shows the report at this horizon instead of the full one
+    #[arg(long, value_name = "K", conflicts_with = "json")]
+    pub(crate) at: Option<usize>,
+}

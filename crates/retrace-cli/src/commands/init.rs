@@ -1,0 +1,37 @@
+//! `retrace init`: a commented configuration to start from.
+
+use anyhow::Result;
+
+use crate::args::InitArgs;
+use crate::exit::Exit;
+use crate::files::{self, Written};
+use crate::output::print;
+
+pub(crate) fn run(args: &InitArgs) -> Result<Exit> {
+    let file = args.file.display();
+    print(&match files::write(&args.file, TEMPLATE.as_bytes(), false)? {
+        Written::AsBefore => format!("{file} is there already, as it would be written"),
+        _ => format!("{file} written; put recordings where it says, then run `retrace verify -c {file}`"),
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// What is written. Every setting stands in it with its default.
+const TEMPLATE: &str = include_str!("retrace.toml");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn the_template_is_a_configuration() {
+        let config: Config = toml::from_str(TEMPLATE).unwrap();
+        assert_eq!(config.strategies.len(), 2);
+        // What is commented out is right as well.
+        let everything = TEMPLATE.replace("\n# (optional) ", "\n");
+        assert_ne!(everything, TEMPLATE);
+        let config: Config = toml::from_str(&everything).unwrap();
+        assert!(config.outcome.is_some());
+    }
+}

@@ -1,0 +1,216 @@
+//! `retrace inspect`: what recordings hold, where they can be cut, and what each strategy keeps there.
+
+mod table;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use indexmap::IndexMap;
+use retrace_events::cuts::Spacing;
+use retrace_events::tokens::{FourCharacters, TokenCounter, count_sent};
+use retrace_events::{Boundary, PairingFinding, Trajectory};
+use retrace_report::json;
+use retrace_stats::{Exact, median, nearest_double};
+use retrace_strategies::{CompactContext, CompactError, Compacted, Strategy, Summarize, TailWindow};
+use serde::Serialize;
+
+use crate::args::InspectArgs;
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::{files, output};
+
+/// What is said of recordings.
+#[derive(Serialize)]
+struct Inspection {
+    token_counter: &'static str,
+    recordings: Vec<Facts>,
+    total: Total,
+    /// What strategies keep at the boundaries, by name.
+    strategies: IndexMap<String, Kept>,
+}
+
+#[derive(Serialize)]
+struct Facts {
+    id: String,
+    file: PathBuf,
+    events: usize,
+    rounds: usize,
+    actions: usize,
+    blocked: usize,
+    /// Actions whose call had been executed before.
+    repeats: usize,
+    /// Results of which nobody has said whether they are failures.
+    undecided: usize,
+    /// Events before each boundary that a verification would take.
+    boundaries: Vec<usize>,
+    /// How many more there would be without the limit per recording.
+    left_out: usize,
+    unanswered_calls: usize,
+    orphan_results: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cuts: Option<Vec<Cut>>,
+}
+
+/// A point at which a recording can be resumed.
+#[derive(Serialize)]
+struct Cut {
+    cut: usize,
+    executed: usize,
+}
+
+#[derive(Default, Serialize)]
+struct Total {
+    recordings: usize,
+    events: usize,
+    rounds: usize,
+    actions: usize,
+    blocked: usize,
+    repeats: usize,
+    undecided: usize,
+    boundaries: usize,
+    left_out: usize,
+}
+
+/// What a strategy keeps.
+#[derive(Serialize)]
+struct Kept {
+    kind: &'static str,
+    boundaries: usize,
+    unchanged: usize,
+    /// Boundaries at which it would ask a model, and so cannot be told what it keeps.
+    asks_a_model: usize,
+    /// The median number of tokens of its questions.
+    question_tokens: Option<f64>,
+    /// The median share of the tokens that it keeps, over the boundaries at which it changes something.
+    kept: Option<f64>,
+    failed: usize,
+}
+
+pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
+    let config = args.config.as_deref().map(Config::read).transpose()?;
+    let rule = args.outcome.failed_if.clone().or_else(|| config.as_ref().and_then(|config| config.outcome.clone()));
+    let spacing = match &config {
+        Some(config) => config.spacing()?,
+        None => Spacing::new(5, 3)?.at_most(4)?,
+    };
+    let strategies = match config {
+        Some(config) => config.strategies.into_iter().map(|(name, strategy)| (name, strategy.0.build())).collect(),
+        None => default_strategies(),
+    };
+    let (mut recordings, mut boundaries) = (Vec::new(), Vec::new());
+    for file in files::recordings_in(&args.recordings)? {
+        let trajectory = Arc::new(Trajectory::new(files::read(&file, rule.as_ref())?));
+        let (facts, cuts) = Facts::new(file, &trajectory, &spacing, args.cuts);
+        for cut in cuts {
+            boundaries.push(Boundary::new(&trajectory, cut)?);
+        }
+        recordings.push(facts);
+    }
+    let inspection = Inspection {
+        token_counter: "characters / 4",
+        total: Total::new(&recordings),
+        strategies: strategies
+            .iter()
+            .map(|(name, strategy)| (name.clone(), Kept::new(&**strategy, &boundaries)))
+            .collect(),
+        recordings,
+    };
+    if args.json {
+        output::print(&json(&inspection))?;
+    } else {
+        output::print(&table::text(&inspection))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// The strategies of the configuration that `retrace init` writes.
+fn default_strategies() -> IndexMap<String, Arc<dyn Strategy>> {
+    let tail: Arc<dyn Strategy> = Arc::new(TailWindow::new(10));
+    let summary: Arc<dyn Strategy> = Arc::new(Summarize::new(10));
+    IndexMap::from([("tail".to_owned(), tail), ("summary".to_owned(), summary)])
+}
+
+impl Facts {
+    /// The facts of a recording, and where a verification would cut it.
+    fn new(file: PathBuf, trajectory: &Trajectory, spacing: &Spacing, lists_cuts: bool) -> (Self, Vec<usize>) {
+        let recording = trajectory.recording();
+        let actions = trajectory.actions();
+        let chosen = trajectory.choose_cuts(spacing);
+        let boundaries: Vec<_> = chosen.cuts.iter().map(|point| point.cut).collect();
+        let mut seen = HashSet::new();
+        let undecided = |action: &&retrace_events::RecordedAction| {
+            action.result().outcome_from == Some(retrace_events::OutcomeSource::Unknown)
+        };
+        let cuts = || {
+            let points = trajectory.resumable_points().iter();
+            points.map(|point| Cut { cut: point.cut, executed: point.executed }).collect()
+        };
+        let is_call = |finding: &&PairingFinding| matches!(finding, PairingFinding::UnansweredCall { .. });
+        let unanswered_calls = trajectory.findings().iter().filter(is_call).count();
+        let facts = Self {
+            id: recording.header.id.clone(),
+            file,
+            events: recording.events.len(),
+            rounds: trajectory.n_rounds(),
+            actions: actions.len(),
+            blocked: actions.iter().filter(|action| action.action.is_blocked()).count(),
+            repeats: actions.iter().filter(|action| !seen.insert(action.action.signature())).count(),
+            undecided: actions.iter().filter(undecided).count(),
+            boundaries: boundaries.clone(),
+            left_out: chosen.n_left_out,
+            unanswered_calls,
+            orphan_results: trajectory.findings().len() - unanswered_calls,
+            cuts: lists_cuts.then(cuts),
+        };
+        (facts, boundaries)
+    }
+}
+
+impl Total {
+    fn new(recordings: &[Facts]) -> Self {
+        recordings.iter().fold(Self::default(), |total, facts| Self {
+            recordings: total.recordings + 1,
+            events: total.events + facts.events,
+            rounds: total.rounds + facts.rounds,
+            actions: total.actions + facts.actions,
+            blocked: total.blocked + facts.blocked,
+            repeats: total.repeats + facts.repeats,
+            undecided: total.undecided + facts.undecided,
+            boundaries: total.boundaries + facts.boundaries.len(),
+            left_out: total.left_out + facts.left_out,
+        })
+    }
+}
+
+impl Kept {
+    /// Applies a strategy at every boundary, with no model to ask.
+    fn new(strategy: &dyn Strategy, boundaries: &[Boundary]) -> Self {
+        let counter: &dyn TokenCounter = &FourCharacters;
+        let (mut unchanged, mut failed, mut questions, mut shares) = (0, 0, Vec::new(), Vec::new());
+        for boundary in boundaries {
+            let before = boundary.history();
+            match pollster::block_on(strategy.compact(&before, &mut CompactContext::without_model())) {
+                Ok(Compacted::Unchanged) => unchanged += 1,
+                Ok(Compacted::Changed(after)) => {
+                    let (before, after) = (count_sent(counter, &before), count_sent(counter, &after));
+                    if before.0 > 0 {
+                        shares.push(Exact::new(after.0.into(), before.0.into()));
+                    }
+                }
+                Err(CompactError::NotAsked { question }) => questions.push(Exact::from_integer(question.0.into())),
+                Err(_) => failed += 1,
+            }
+        }
+        Self {
+            kind: strategy.kind(),
+            boundaries: boundaries.len(),
+            unchanged,
+            asks_a_model: questions.len(),
+            question_tokens: median(&questions).map(|median| nearest_double(&median)),
+            kept: median(&shares).map(|median| nearest_double(&median)),
+            failed,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! One module a command.
+
+pub(crate) mod demo;
+pub(crate) mod import;
+pub(crate) mod init;
+pub(crate) mod inspect;
+pub(crate) mod score;
+pub(crate) mod verify;

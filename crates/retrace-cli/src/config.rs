@@ -1,0 +1,240 @@
+//! `retrace.toml`: the agent, the recordings, the strategies, and how much is run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use indexmap::IndexMap;
+use retrace_events::OutcomeRule;
+use retrace_events::cuts::Spacing;
+use retrace_strategies::StrategyConfig;
+use retrace_verifier::{Group, Settings, TimeLimits, Verifier};
+use serde::de::{Deserialize, Deserializer, Error};
+
+use crate::failure::hinted;
+use crate::{files, simulated};
+
+/// A configuration as it is written.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    #[serde(default = "defaults::horizon")]
+    pub(crate) horizon: usize,
+    #[serde(default = "defaults::samples")]
+    pub(crate) samples: u32,
+    #[serde(default = "defaults::every")]
+    every: usize,
+    #[serde(default = "defaults::min_prefix")]
+    min_prefix: usize,
+    #[serde(default)]
+    max_boundaries_per_recording: Limit,
+    #[serde(default = "defaults::concurrency")]
+    pub(crate) concurrency: usize,
+    #[serde(default)]
+    pub(crate) seed: u64,
+    #[serde(default = "defaults::control")]
+    control: bool,
+    agent: AgentConfig,
+    #[serde(default)]
+    recordings: Vec<RecordingsConfig>,
+    pub(crate) outcome: Option<OutcomeRule>,
+    #[serde(default)]
+    pub(crate) strategies: IndexMap<String, StrategyTable>,
+    #[serde(default)]
+    limits: LimitsConfig,
+}
+
+/// Who is resumed.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AgentConfig {
+    model: String,
+    #[serde(default)]
+    temperature: f64,
+    #[serde(default)]
+    summary_loss: f64,
+}
+
+/// Recordings that started from one state.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordingsConfig {
+    files: Vec<PathBuf>,
+    environment: String,
+    #[serde(default)]
+    world_seed: u64,
+    cuts: Option<Vec<usize>>,
+}
+
+/// A strategy, its `kind` beside its parameters.
+#[derive(Debug)]
+pub(crate) struct StrategyTable(pub(crate) StrategyConfig);
+
+impl<'de> Deserialize<'de> for StrategyTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut table = toml::Table::deserialize(deserializer)?;
+        let kind = table.remove("kind").ok_or_else(|| D::Error::missing_field("kind"))?;
+        let kind = kind.as_str().ok_or_else(|| D::Error::custom("`kind` is not a string"))?.to_owned();
+        let mut path = serde_path_to_error::Track::new();
+        let parameters = serde_path_to_error::Deserializer::new(table, &mut path);
+        let strategy = StrategyConfig::of_kind(&kind, parameters);
+        strategy.map(Self).map_err(|error| {
+            let (path, error) = (path.path().to_string(), error.to_string());
+            let place = if path == "." { String::new() } else { format!("`{path}`: ") };
+            D::Error::custom(format!("{place}{}", error.trim_end()))
+        })
+    }
+}
+
+/// A number, or `"all"`.
+#[derive(Clone, Copy, serde::Deserialize)]
+#[serde(untagged, expecting = "expected a number of boundaries, or \"all\"")]
+enum Limit {
+    AtMost(usize),
+    All(All),
+}
+
+#[derive(Clone, Copy, serde::Deserialize)]
+enum All {
+    #[serde(rename = "all")]
+    All,
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self::AtMost(4)
+    }
+}
+
+/// Seconds.
+#[derive(serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LimitsConfig {
+    model: u64,
+    tool: u64,
+    restore: u64,
+    strategy: u64,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        let TimeLimits { model, tool, restore, strategy } = TimeLimits::default();
+        Self { model: model.as_secs(), tool: tool.as_secs(), restore: restore.as_secs(), strategy: strategy.as_secs() }
+    }
+}
+
+mod defaults {
+    pub(super) fn horizon() -> usize {
+        5
+    }
+    pub(super) fn samples() -> u32 {
+        3
+    }
+    pub(super) fn every() -> usize {
+        5
+    }
+    pub(super) fn min_prefix() -> usize {
+        3
+    }
+    pub(super) fn concurrency() -> usize {
+        4
+    }
+    pub(super) fn control() -> bool {
+        true
+    }
+}
+
+impl Config {
+    /// Reads a configuration.
+    pub(crate) fn read(file: &Path) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => hinted(
+                format!("there is no configuration `{}`", file.display()),
+                "write one with `retrace init`, or name another with `--config`",
+            ),
+            _ => error.into(),
+        });
+        let text = text.with_context(|| format!("failed to read `{}`", file.display()))?;
+        toml::from_str(&text).with_context(|| format!("failed to read the configuration `{}`", file.display()))
+    }
+
+    /// Where recordings are cut.
+    pub(crate) fn spacing(&self) -> anyhow::Result<Spacing> {
+        let spacing = Spacing::new(self.every, self.min_prefix)?;
+        Ok(match self.max_boundaries_per_recording {
+            Limit::All(All::All) => spacing,
+            Limit::AtMost(limit) => spacing.at_most(limit)?,
+        })
+    }
+
+    /// The verification that it describes. Its paths are relative to `folder`.
+    pub(crate) fn verifier(self, folder: &Path) -> anyhow::Result<Verifier> {
+        if self.recordings.is_empty() {
+            return Err(hinted("the configuration names no recordings", "add a table `[[recordings]]` with `files`"));
+        }
+        let limits = TimeLimits {
+            model: Duration::from_secs(self.limits.model),
+            tool: Duration::from_secs(self.limits.tool),
+            restore: Duration::from_secs(self.limits.restore),
+            strategy: Duration::from_secs(self.limits.strategy),
+        };
+        let settings = Settings {
+            horizon: self.horizon,
+            samples: self.samples,
+            spacing: self.spacing()?,
+            concurrency: self.concurrency,
+            seed: self.seed,
+            limits,
+            ..Settings::default()
+        };
+        let mut verifier = Verifier::new(self.agent.model()?, settings).control(self.control);
+        for (name, strategy) in self.strategies {
+            verifier = verifier.strategy(name, strategy.0.build());
+        }
+        for recordings in &self.recordings {
+            verifier = verifier.group(recordings.group(folder, self.outcome.as_ref())?);
+        }
+        Ok(verifier)
+    }
+}
+
+impl AgentConfig {
+    fn model(&self) -> anyhow::Result<std::sync::Arc<dyn retrace_model::Model>> {
+        for (field, value) in [("temperature", self.temperature), ("summary_loss", self.summary_loss)] {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(hinted(format!("`agent.{field}` is {value}"), "it is a probability, from 0 to 1"));
+            }
+        }
+        simulated::model(&self.model, self.temperature, self.summary_loss).ok_or_else(|| {
+            hinted(
+                format!("there is no model `{}`", self.model),
+                format!("`agent.model` is one of {}", simulated::MODELS.join(", ")),
+            )
+        })
+    }
+}
+
+impl RecordingsConfig {
+    fn group(&self, folder: &Path, rule: Option<&OutcomeRule>) -> anyhow::Result<Group> {
+        let paths: Vec<_> = self.files.iter().map(|file| folder.join(file)).collect();
+        let files = files::recordings_in(&paths)?;
+        let recordings = files.iter().map(|file| files::read(file, rule)).collect::<anyhow::Result<Vec<_>>>()?;
+        let group = match &*self.environment {
+            "recorded" => Group::recorded(recordings),
+            name => {
+                let environment = simulated::environment(name, self.world_seed).ok_or_else(|| {
+                    hinted(
+                        format!("there is no environment `{name}`"),
+                        format!("`environment` is one of recorded, {}", simulated::ENVIRONMENTS.join(", ")),
+                    )
+                })?;
+                Group::new(recordings, environment)
+            }
+        };
+        Ok(match &self.cuts {
+            Some(cuts) => group.cuts(cuts.iter().copied()),
+            None => group,
+        })
+    }
+}

@@ -1,0 +1,18 @@
+//! Exit codes.
+
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It did what it was asked; of a verification at least one boundary was scored.
+    Ok = 0,
+    /// It could not run, or nothing could be scored.
+    CouldNotRun = 2,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

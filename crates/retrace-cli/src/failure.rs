@@ -1,0 +1,66 @@
+//! Errors as the user sees them: what failed, why, and what to do next.
+
+use std::error::Error;
+use std::io;
+
+use retrace_env::RestoreError;
+use retrace_events::codec::ReadError;
+use retrace_formats::ImportError;
+use retrace_report::printable;
+use retrace_verifier::VerifyError;
+
+/// An error with a hint, for what goes wrong in the program itself.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Hinted {
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+/// An error that says what to do next.
+pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    Hinted { message: message.into(), hint: hint.into() }.into()
+}
+
+/// Prints an error with its causes, and then what to do next.
+pub(crate) fn print(error: &anyhow::Error) {
+    let mut said = String::new();
+    for (number, cause) in error.chain().enumerate() {
+        let text = cause.to_string();
+        // An error that repeats its cause says it once.
+        if said.contains(&text) {
+            continue;
+        }
+        let label = if number == 0 { "error" } else { "  caused by" };
+        eprintln!("{label}: {}", text.trim_end().lines().map(printable).collect::<Vec<_>>().join("\n    "));
+        said = text;
+    }
+    for hint in error.chain().filter_map(hint) {
+        eprintln!("hint: {}", printable(&hint));
+    }
+}
+
+/// Whether whoever read our output has stopped reading.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    kind == Some(io::ErrorKind::BrokenPipe)
+}
+
+fn hint(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<Hinted>() {
+        return Some(error.hint.clone());
+    }
+    if let Some(error) = error.downcast_ref::<ReadError>() {
+        return error.hint().map(str::to_owned);
+    }
+    if let Some(error) = error.downcast_ref::<ImportError>() {
+        return error.hint().map(str::to_owned);
+    }
+    if let Some(error) = error.downcast_ref::<VerifyError>() {
+        return error.hint();
+    }
+    if let Some(RestoreError::ReplayMismatch { .. }) = error.downcast_ref::<RestoreError>() {
+        return Some("the environment does not start from the state that was recorded".to_owned());
+    }
+    None
+}

@@ -1,0 +1,5 @@
+//! The `retrace` program.
+
+fn main() -> std::process::ExitCode {
+    retrace_cli::main()
+}

@@ -1,0 +1,51 @@
+//! What goes to stdout and stderr.
+
+use std::io::{Write, stdout};
+
+use anyhow::Result;
+use retrace_report::{NoSuchHorizon, View, json, printable, text};
+use retrace_score::{Report, Verification};
+
+use crate::args::OutputArgs;
+use crate::exit::Exit;
+
+/// Prints data. Unlike `println!` it does not panic when nobody reads on.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut stdout = stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        stdout.write_all(b"\n")?;
+    }
+    Ok(stdout.flush()?)
+}
+
+/// Tells something beside the data.
+pub(crate) fn warn(text: &str) {
+    eprintln!("warning: {}", printable(text));
+}
+
+/// Makes the report of a verification, prints it, and says whether anything was scored.
+pub(crate) fn report(verification: Verification, args: &OutputArgs) -> Result<Exit> {
+    let report = Report::new(verification)?;
+    if args.json {
+        print(&json(&report))?;
+    } else {
+        print(&text(&match args.at {
+            Some(horizon) => View::at(&report, horizon)?,
+            None => View::new(&report),
+        }))?;
+    }
+    let is_scored =
+        |strategy: &retrace_score::StrategyReport| strategy.horizons.iter().any(|aggregate| aggregate.n_scored > 0);
+    Ok(if report.strategies.values().any(is_scored) { Exit::Ok } else { Exit::CouldNotRun })
+}
+
+impl OutputArgs {
+    /// Refuses a horizon that the report will not have, before anything is run.
+    pub(crate) fn check_horizon(&self, full: usize) -> Result<()> {
+        match self.at {
+            Some(horizon) if !(1..=full).contains(&horizon) => Err(NoSuchHorizon { horizon, full }.into()),
+            _ => Ok(()),
+        }
+    }
+}

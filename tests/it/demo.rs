@@ -1,0 +1,43 @@
+//! The demonstration: the tail hurts, and the control does not.
+
+use serde_json::Value;
+
+use crate::program::retrace;
+
+fn wasted(report: &Value, strategy: &str) -> (f64, f64, f64) {
+    let last = report["strategies"][strategy]["horizons"].as_array().unwrap().last().unwrap();
+    let number = |value: &Value| value["value"].as_f64().unwrap();
+    let wasted = &last["deltas"]["wasted"];
+    (number(&wasted["mean"]), number(&wasted["interval"]["low"]), number(&wasted["interval"]["high"]))
+}
+
+#[test]
+fn the_tail_hurts_and_the_control_does_not() {
+    let report = retrace(&["demo", "--json"]).json();
+    let names: Vec<_> = report["strategies"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["control", "tail", "summary"]);
+    let (tail, control) = (wasted(&report, "tail"), wasted(&report, "control"));
+    assert!(tail.0 > 0.5 && tail.1 > 0.0, "{tail:?}");
+    assert!(control.1 <= 0.0 && control.2 >= 0.0 && control.0.abs() < 0.3, "{control:?}");
+    assert_eq!(retrace(&["demo", "--json"]).json(), report, "a seed gives one report");
+}
+
+#[test]
+fn another_seed_tells_the_same_story() {
+    for seed in ["1", "2", "3"] {
+        let report = retrace(&["demo", "--json", "--seed", seed]).json();
+        let (tail, control) = (wasted(&report, "tail"), wasted(&report, "control"));
+        assert!(tail.0 > control.0 + 0.3, "seed {seed}: tail {tail:?}, control {control:?}");
+    }
+}
+
+#[test]
+fn the_demo_reads_well_at_a_hundred_columns() {
+    let text = retrace(&["demo"]).ok();
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    insta::assert_snapshot!(text);
+    let at_one = retrace(&["demo", "--at", "1"]).ok();
+    assert_ne!(at_one, text);
+    let error = retrace(&["demo", "--at", "6"]).failed();
+    assert!(error.starts_with("error: "), "{error}");
+}
