@@ -50,13 +50,23 @@ fn a_cut_that_cannot_be_is_named_with_the_nearest() {
 }
 
 #[test]
-fn a_recording_that_cannot_be_read_names_file_line_and_field() {
+fn a_recording_that_cannot_be_read_names_file_line_and_field_and_costs_only_itself() {
     for (name, words) in [
         ("bad_json", ["bad_json.jsonl:4", "hint"]),
         ("bad_field", ["bad_field.jsonl:4: field `results[0].outcome`", "hint"]),
         ("newer", ["newer.jsonl:1", "version"]),
     ] {
-        refuses(&config(TAIL).replace("tiny", name), &words);
+        let alone = config(TAIL).replace("tiny", name);
+        let ended = verify(&alone);
+        assert_eq!(ended.code, 2);
+        assert!(words.iter().all(|word| ended.stderr.contains(word)), "{}", ended.stderr);
+        assert!(ended.stdout.contains("1 recording could not be used"), "{}", ended.stdout);
+
+        let good = format!("\"{}\"", file("fixtures/recordings/tiny.jsonl"));
+        let both = config(TAIL).replace(&good, &format!("{good}, {}", good.replace("tiny", name)));
+        let ended = verify(&both);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        assert!(ended.stdout.contains("1 recording could not be used"), "{}", ended.stdout);
     }
 }
 

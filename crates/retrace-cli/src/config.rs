@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indexmap::IndexMap;
-use retrace_events::OutcomeRule;
 use retrace_events::cuts::Spacing;
+use retrace_events::{OutcomeRule, Recording};
 use retrace_strategies::StrategyConfig;
 use retrace_verifier::{Group, Settings, TimeLimits, Verifier};
 use serde::de::{Deserialize, Deserializer, Error};
 
-use crate::failure::hinted;
+use crate::failure::{self, hinted};
 use crate::{files, simulated};
 
 /// A configuration as it is written.
@@ -192,8 +192,20 @@ impl Config {
         for (name, strategy) in self.strategies {
             verifier = verifier.strategy(name, strategy.0.build());
         }
-        for recordings in &self.recordings {
-            verifier = verifier.group(recordings.group(folder, self.outcome.as_ref())?);
+        for group in &self.recordings {
+            let paths: Vec<_> = group.files.iter().map(|file| folder.join(file)).collect();
+            let mut recordings = Vec::new();
+            for file in files::recordings_in(&paths)? {
+                match files::read(&file, self.outcome.as_ref()) {
+                    Ok(recording) => recordings.push(recording),
+                    // It costs itself, and nobody has paid for anything yet: the user hears of it now.
+                    Err(error) => {
+                        failure::warn(&error);
+                        verifier = verifier.unusable(file.display().to_string(), failure::text(&error));
+                    }
+                }
+            }
+            verifier = verifier.group(group.build(recordings)?);
         }
         Ok(verifier)
     }
@@ -216,10 +228,8 @@ impl AgentConfig {
 }
 
 impl RecordingsConfig {
-    fn group(&self, folder: &Path, rule: Option<&OutcomeRule>) -> anyhow::Result<Group> {
-        let paths: Vec<_> = self.files.iter().map(|file| folder.join(file)).collect();
-        let files = files::recordings_in(&paths)?;
-        let recordings = files.iter().map(|file| files::read(file, rule)).collect::<anyhow::Result<Vec<_>>>()?;
+    /// These recordings with their environment and cuts.
+    fn build(&self, recordings: Vec<Recording>) -> anyhow::Result<Group> {
         let group = match &*self.environment {
             "recorded" => Group::recorded(recordings),
             name => {

@@ -22,22 +22,41 @@ pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> any
     Hinted { message: message.into(), hint: hint.into() }.into()
 }
 
-/// Prints an error with its causes, and then what to do next.
+/// Prints an error that ends the program.
 pub(crate) fn print(error: &anyhow::Error) {
-    let mut said = String::new();
-    for (number, cause) in error.chain().enumerate() {
-        let text = cause.to_string();
-        // An error that repeats its cause says it once.
-        if said.contains(&text) {
-            continue;
-        }
-        let label = if number == 0 { "error" } else { "  caused by" };
+    print_as("error", error);
+}
+
+/// Prints an error that the program goes on without.
+pub(crate) fn warn(error: &anyhow::Error) {
+    print_as("warning", error);
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn text(error: &anyhow::Error) -> String {
+    causes(error).join(": ")
+}
+
+/// Prints an error with its causes, and then what to do next.
+fn print_as(label: &str, error: &anyhow::Error) {
+    for (number, text) in causes(error).iter().enumerate() {
+        let label = if number == 0 { label } else { "  caused by" };
         eprintln!("{label}: {}", text.trim_end().lines().map(printable).collect::<Vec<_>>().join("\n    "));
-        said = text;
     }
     for hint in error.chain().filter_map(hint) {
         eprintln!("hint: {}", printable(&hint));
     }
+}
+
+/// The texts of an error and its causes; one that the text before it repeats is left out.
+fn causes(error: &anyhow::Error) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if texts.last().is_none_or(|said| !said.contains(&cause)) {
+            texts.push(cause);
+        }
+    }
+    texts
 }
 
 /// Whether whoever read our output has stopped reading.

@@ -24,6 +24,12 @@ pub(crate) enum Written {
 pub(crate) fn recordings_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
+        if !path.exists() {
+            return Err(hinted(
+                format!("there is no `{}`", path.display()),
+                "name files or folders of recordings; make some of a transcript with `retrace import`",
+            ));
+        }
         if !path.is_dir() {
             files.push(path.clone());
             continue;

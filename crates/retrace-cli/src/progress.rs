@@ -37,8 +37,11 @@ impl Bar {
     }
 }
 
-impl Drop for Bar {
-    fn drop(&mut self) {
+impl Bar {
+    /// Takes the bar away and says how long it took.
+    pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
+        let seconds = self.0.elapsed().as_secs_f64();
+        eprintln!("{} rollouts in {seconds:.1} s, {} of them failed", self.0.position(), self.0.message());
     }
 }

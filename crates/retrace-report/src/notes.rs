@@ -139,6 +139,12 @@ fn about(name: &str, report: &Report, strategy: &StrategyReport, horizon: usize)
     if strategy.n_grown > 0 {
         sentences.push(format!("The context grew at {} of {of}.", strategy.n_grown));
     }
+    if strategy.n_lost_task > 0 {
+        sentences.push(format!(
+            "The task, what the user asked for first, is gone at {} of {of}: pin it if the agent is to go on with one.",
+            strategy.n_lost_task
+        ));
+    }
     if strategy.n_emptied > 0 {
         sentences.push(format!("Less than 1% of the tokens is left at {} of {of}.", strategy.n_emptied));
     }

@@ -46,7 +46,12 @@ fn failed(error: &str) -> StrategyOutcome {
 }
 
 fn outcome(compaction: Compaction, post: &[&str]) -> StrategyOutcome {
-    StrategyOutcome { compaction, spend: Spend::default(), post: post.iter().map(|line| rollout(line)).collect() }
+    StrategyOutcome {
+        compaction,
+        lost_task: false,
+        spend: Spend::default(),
+        post: post.iter().map(|line| rollout(line)).collect(),
+    }
 }
 
 fn boundary<const N: usize>(

@@ -53,7 +53,15 @@ fn verification(n_boundaries: usize) -> Verification {
             .map(|(i, name)| {
                 let size = Some(Size { events: 9, tokens: Tokens(900 + number as u64) });
                 let compaction = if i == 0 { Compaction::Unchanged } else { Compaction::Compacted { size } };
-                (name.clone(), StrategyOutcome { compaction, spend: Spend::default(), post: arm(number + i * i) })
+                (
+                    name.clone(),
+                    StrategyOutcome {
+                        compaction,
+                        lost_task: false,
+                        spend: Spend::default(),
+                        post: arm(number + i * i),
+                    },
+                )
             })
             .collect(),
     });

@@ -90,7 +90,7 @@ fn score(outcome: BoundaryOutcome, verification: &Verification) -> BoundaryRepor
     let BoundaryOutcome { recording, cut, executed, history, pre_size, pre, strategies } = outcome;
     let pre_burdens = burdens(&pre, &history, Key::Call);
     let strategies = strategies.into_iter().map(|(name, outcome)| {
-        let StrategyOutcome { compaction, spend, post } = outcome;
+        let StrategyOutcome { compaction, lost_task, spend, post } = outcome;
         let post_burdens = burdens(&post, &history, Key::Call);
         let is_control = verification.control.as_ref() == Some(&name);
         let scores = (1..=verification.horizon).map(|horizon| {
@@ -103,7 +103,7 @@ fn score(outcome: BoundaryOutcome, verification: &Verification) -> BoundaryRepor
         });
         let scores = scores.collect();
         let kept = kept(pre_size, &compaction);
-        (name, BoundaryStrategy { compaction, kept, spend, scores, post: rollouts(post, post_burdens) })
+        (name, BoundaryStrategy { compaction, lost_task, kept, spend, scores, post: rollouts(post, post_burdens) })
     });
     let strategies = strategies.collect();
     BoundaryReport { recording, cut, executed, pre_size, pre: rollouts(pre, pre_burdens), strategies }
@@ -145,6 +145,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
         n_unchanged: count(|tested| tested.here.compaction == Compaction::Unchanged),
         n_noop: count(|tested| tested.here.scores.iter().all(|score| score.score == Score::Noop)),
         n_grown: count(|tested| tested.sizes().is_some_and(|(before, after)| after > before)),
+        n_lost_task: count(|tested| tested.here.lost_task),
         n_emptied: count(|tested| tested.sizes().is_some_and(|(before, after)| after < before.div_ceil(100))),
         kept: median(&shares),
         spend,
@@ -411,7 +412,7 @@ mod tests {
 
     fn ran(compaction: Compaction, post: &[&str]) -> StrategyOutcome {
         let spend = Spend { n_model_calls: 1, input_tokens: 50, output_tokens: 5 };
-        StrategyOutcome { compaction, spend, post: post.iter().map(|line| rollout(line)).collect() }
+        StrategyOutcome { compaction, lost_task: false, spend, post: post.iter().map(|line| rollout(line)).collect() }
     }
 
     fn to(tokens: u64) -> Compaction {

@@ -139,6 +139,8 @@ pub struct Size {
 pub struct StrategyOutcome {
     /// What came of the compaction.
     pub compaction: Compaction,
+    /// Whether the first thing the user asked for is gone, and no summary stands in for it.
+    pub lost_task: bool,
     /// What the compaction spent, failed or not.
     pub spend: Spend,
     /// The rollouts from what was kept; none where none ran. An unchanged boundary without any is a delta of zero by

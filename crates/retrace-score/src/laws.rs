@@ -105,10 +105,16 @@ fn verification() -> impl Strategy<Value = Verification> {
     ];
     let strategy = (compacted, vec(rollout(), 0..4)).prop_map(|(compaction, post)| {
         let post = if matches!(compaction, Compaction::Failed { .. }) { Vec::new() } else { post };
-        StrategyOutcome { compaction, spend: Spend { n_model_calls: 1, input_tokens: 10, output_tokens: 2 }, post }
+        StrategyOutcome {
+            compaction,
+            lost_task: false,
+            spend: Spend { n_model_calls: 1, input_tokens: 10, output_tokens: 2 },
+            post,
+        }
     });
     let boundary = (history(), vec(rollout(), 0..4), vec(rollout(), 0..4), strategy);
-    let unchanged = |post| StrategyOutcome { compaction: Compaction::Unchanged, spend: Spend::default(), post };
+    let unchanged =
+        |post| StrategyOutcome { compaction: Compaction::Unchanged, lost_task: false, spend: Spend::default(), post };
     vec(boundary, 0..6).prop_map(move |boundaries| {
         let boundaries =
             boundaries.into_iter().enumerate().map(|(index, (history, pre, again, tail))| BoundaryOutcome {

@@ -85,6 +85,8 @@ pub struct StrategyReport {
     pub n_noop: usize,
     /// At how many of them there are more tokens after than before.
     pub n_grown: usize,
+    /// At how many of them the first thing the user asked for is gone, and no summary stands in for it.
+    pub n_lost_task: usize,
     /// At how many of them less than a hundredth of the tokens is left.
     pub n_emptied: usize,
     /// The median share of the tokens that is left, over the boundaries that compacted and had tokens before, scored or
@@ -194,6 +196,8 @@ pub struct BoundaryReport {
 pub struct BoundaryStrategy {
     /// What came of the compaction.
     pub compaction: Compaction,
+    /// Whether the first thing the user asked for is gone, and no summary stands in for it.
+    pub lost_task: bool,
     /// The share of the tokens that is left, where it is known.
     #[serde(serialize_with = "number::option")]
     pub kept: Option<Exact>,

@@ -275,7 +275,12 @@ impl TryFrom<StrategyFields> for StrategyJson {
             (None, false) => Compaction::Compacted { size: size.map(Size::from) },
         };
         let spend = Spend { n_model_calls, input_tokens, output_tokens };
-        Ok(Self(StrategyOutcome { compaction, spend, post: post.into_iter().map(|rollout| rollout.0).collect() }))
+        Ok(Self(StrategyOutcome {
+            compaction,
+            lost_task: false,
+            spend,
+            post: post.into_iter().map(|rollout| rollout.0).collect(),
+        }))
     }
 }
 

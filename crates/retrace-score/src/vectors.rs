@@ -256,12 +256,16 @@ impl BoundaryRow {
 impl StrategyRow {
     fn outcome(self) -> StrategyOutcome {
         match self {
-            Self::Failed { compaction_error: error } => {
-                StrategyOutcome { compaction: Compaction::Failed { error }, spend: Spend::default(), post: Vec::new() }
-            }
+            Self::Failed { compaction_error: error } => StrategyOutcome {
+                compaction: Compaction::Failed { error },
+                lost_task: false,
+                spend: Spend::default(),
+                post: Vec::new(),
+            },
             Self::Ran { post_events, post_tokens, unchanged, compaction_tokens, post } => {
                 let size = Size { events: post_events, tokens: Tokens(post_tokens) };
                 StrategyOutcome {
+                    lost_task: false,
                     compaction: if unchanged {
                         Compaction::Unchanged
                     } else {

@@ -31,6 +31,7 @@ pub(crate) struct Setup {
 /// What came of applying a strategy at a boundary.
 pub(crate) struct CompactionOutcome {
     pub(crate) compaction: Compaction,
+    pub(crate) lost_task: bool,
     pub(crate) spend: Spend,
     /// The history to resume from; none where the compaction failed.
     pub(crate) history: Option<History>,
@@ -92,7 +93,8 @@ impl Setup {
                 None => (Compaction::Compacted { size: Some(self.size(&after)) }, Some(post::shared(after))),
             },
         };
-        CompactionOutcome { compaction, spend, history }
+        let lost_task = history.as_ref().is_some_and(|after| post::loses_task(&site.boundary.history(), after));
+        CompactionOutcome { compaction, lost_task, spend, history }
     }
 
     /// Resumes the agent from a history in an environment restored to the boundary. A panic is a failed rollout.

@@ -19,6 +19,18 @@ pub(crate) fn flaw(before: &History, after: &History) -> Option<&'static str> {
     }
 }
 
+/// Whether the first thing the user asked for is gone, and no summary stands in for it.
+pub(crate) fn loses_task(before: &History, after: &History) -> bool {
+    let turns = |event: &Event| {
+        let content = if let Event::Request(request) = event { &request.content[..] } else { &[] };
+        content.iter().filter(|part| part.is_user_turn() || part.marks.pinned).cloned().collect::<Vec<_>>()
+    };
+    let Some(task) = before.events().map(turns).find(|turns| !turns.is_empty()) else { return false };
+    let holds_task =
+        |event: &Event| matches!(event, Event::Summary(_)) || turns(event).iter().any(|part| task.contains(part));
+    !after.events().any(holds_task)
+}
+
 /// A history whose clones share all its events.
 pub(crate) fn shared(history: History) -> History {
     if history.own().is_empty() { history } else { History::new(history.iter().map(Arc::clone).collect::<Vec<_>>()) }
@@ -47,6 +59,20 @@ mod tests {
         let mut part = Part::text("wrap up");
         part.marks.scope = Some("request".to_owned());
         Event::Request(Request { content: vec![part], ..Request::default() })
+    }
+
+    #[test]
+    fn the_task_is_kept_by_its_words_a_pin_or_a_summary() {
+        let task = || Event::request("go");
+        let pinned = Event::Request(Request { content: vec![Part::text("go").pinned()], ..Request::default() });
+        let summary = Event::Summary(retrace_events::Summary::default());
+        let loses = |before: Vec<Event>, after: Vec<Event>| loses_task(&History::from(before), &History::from(after));
+        let rest = || results(Outcome::Ok, "text");
+        assert!(loses(vec![task(), rest()], vec![rest()]));
+        assert!(!loses(vec![task(), rest()], vec![task(), rest()]));
+        assert!(!loses(vec![task(), rest()], vec![summary, rest()]));
+        assert!(!loses(vec![pinned.clone(), rest()], vec![pinned, rest()]));
+        assert!(!loses(vec![rest()], vec![rest()]));
     }
 
     #[test]

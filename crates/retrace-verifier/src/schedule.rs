@@ -182,9 +182,9 @@ impl Progressing {
         let mut take = |arm: Arm| self.rollouts.swap_remove(&arm).into_iter().flatten().flatten().collect::<Vec<_>>();
         let pre = take(Arm::Pre);
         let strategies = self.compactions.into_iter().filter_map(|(name, outcome)| {
-            let CompactionOutcome { compaction, spend, .. } = outcome?;
+            let CompactionOutcome { compaction, lost_task, spend, .. } = outcome?;
             let post = take(Arm::Post(name.clone()));
-            Some((name, StrategyOutcome { compaction, spend, post }))
+            Some((name, StrategyOutcome { compaction, lost_task, spend, post }))
         });
         BoundaryOutcome {
             recording: site.boundary.trajectory().id().to_owned(),

@@ -7,7 +7,7 @@ use retrace_agent::{Agent, ToolLoop};
 use retrace_env::Replay;
 use retrace_events::NotResumable;
 use retrace_model::Model;
-use retrace_score::{ReplayDifference, ReplayFidelity, Verification};
+use retrace_score::{ReplayDifference, ReplayFidelity, UnusableRecording, Verification};
 use retrace_strategies::{Identity, Strategy};
 
 use crate::cell::Setup;
@@ -30,6 +30,7 @@ pub struct Verifier {
     strategies: Vec<(String, Arc<dyn Strategy>)>,
     control: bool,
     groups: Vec<Group>,
+    unusable: Vec<UnusableRecording>,
 }
 
 /// Why a verification did not run. Nothing was spent.
@@ -85,6 +86,7 @@ impl Verifier {
             strategies: Vec::new(),
             control: true,
             groups: Vec::new(),
+            unusable: Vec::new(),
         }
     }
 
@@ -123,6 +125,13 @@ impl Verifier {
         self
     }
 
+    /// Notes a recording that could not even be read, for the report.
+    #[must_use]
+    pub fn unusable(mut self, name: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.unusable.push(UnusableRecording { name: name.into(), reason: reason.into() });
+        self
+    }
+
     /// Runs it, telling what happens while it does. It runs on the tokio runtime that polls it, which needs its clock.
     ///
     /// A recording without a boundary is reported and costs nothing; where there is no boundary at all, no model is
@@ -131,7 +140,7 @@ impl Verifier {
     /// # Errors
     /// When it cannot run as told. Whatever breaks while it runs is an outcome.
     pub async fn run(self, progress: &(dyn Fn(Progress) + Sync)) -> Result<Verification, VerifyError> {
-        let Self { settings, agent, model, other_models, strategies, control, groups } = self;
+        let Self { settings, agent, model, other_models, strategies, control, groups, mut unusable } = self;
         let (strategies, control) = named(strategies, control)?;
         let numbers = [("horizon", settings.horizon), ("concurrency", settings.concurrency)];
         for (setting, value) in numbers.into_iter().chain([("samples", settings.samples as usize)]) {
@@ -139,7 +148,8 @@ impl Verifier {
                 return Err(VerifyError::Zero { setting });
             }
         }
-        let Plan { sites, mut recordings, unusable, n_left_out } = Plan::new(groups, &settings)?;
+        let Plan { sites, mut recordings, unusable: twins, n_left_out } = Plan::new(groups, &settings)?;
+        unusable.extend(twins);
         let (n_compactions, samples) = (sites.len() * strategies.len(), settings.samples as usize);
         progress(Progress::Planned {
             n_boundaries: sites.len(),

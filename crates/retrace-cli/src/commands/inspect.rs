@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::args::InspectArgs;
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::{files, output};
+use crate::{failure, files, output};
 
 /// What is said of recordings.
 #[derive(Serialize)]
@@ -100,8 +100,18 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
         None => default_strategies(),
     };
     let (mut recordings, mut boundaries) = (Vec::new(), Vec::new());
-    for file in files::recordings_in(&args.recordings)? {
-        let trajectory = Arc::new(Trajectory::new(files::read(&file, rule.as_ref())?));
+    let files = files::recordings_in(&args.recordings)?;
+    let n_files = files.len();
+    for file in files {
+        let recording = match files::read(&file, rule.as_ref()) {
+            Ok(recording) => recording,
+            Err(error) if n_files > 1 => {
+                failure::warn(&error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let trajectory = Arc::new(Trajectory::new(recording));
         let (facts, cuts) = Facts::new(file, &trajectory, &spacing, args.cuts);
         for cut in cuts {
             boundaries.push(Boundary::new(&trajectory, cut)?);
@@ -122,7 +132,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
     } else {
         output::print(&table::text(&inspection))?;
     }
-    Ok(Exit::Ok)
+    Ok(if inspection.recordings.is_empty() { Exit::CouldNotRun } else { Exit::Ok })
 }
 
 /// The strategies of the configuration that `retrace init` writes.

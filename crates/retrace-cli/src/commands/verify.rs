@@ -29,5 +29,7 @@ pub(crate) fn verify(verifier: Verifier) -> Result<Verification> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build();
     let runtime = runtime.context("failed to start the threads of the program")?;
     let bar = Bar::new();
-    Ok(runtime.block_on(verifier.run(&|progress| bar.draw(&progress)))?)
+    let verification = runtime.block_on(verifier.run(&|progress| bar.draw(&progress)))?;
+    bar.finish();
+    Ok(verification)
 }
