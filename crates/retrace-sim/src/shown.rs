@@ -1,0 +1,40 @@
+//! What a prompt shows to a simulated model, and how such a model answers.
+
+use retrace_events::tokens::{FourCharacters, TokenCounter, count_sent};
+use retrace_events::{Event, Part, PartBody, Response, ToolCall, Usage};
+use retrace_model::Prompt;
+
+/// Something that a prompt shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shown<'a> {
+    /// What was said, by whomever, or what a tool answered.
+    Text(&'a str),
+    /// A call that was made.
+    Call(&'a ToolCall),
+}
+
+/// All that a prompt shows, in the order it is sent. A model's reasoning and media are passed over.
+pub(crate) fn shown<'a>(prompt: &Prompt<'a>) -> impl Iterator<Item = Shown<'a>> + use<'a> {
+    let events = prompt.history.sent().events().flat_map(|sent| {
+        let results = if let Event::ToolResults(round) = sent.event { &round.results[..] } else { &[] };
+        sent.parts().chain(results.iter().flat_map(|result| &result.content))
+    });
+    let parts = events.filter_map(|part| match &part.body {
+        PartBody::Text(text) | PartBody::System(text) => Some(Shown::Text(text)),
+        PartBody::ToolCall(call) => Some(Shown::Call(call)),
+        PartBody::Thinking(_) | PartBody::Media(_) => None,
+    });
+    prompt.instructions.map(Shown::Text).into_iter().chain(parts)
+}
+
+/// A response of these parts, with the tokens that it and its prompt have by estimate.
+pub(crate) fn response(model: &str, prompt: &Prompt<'_>, content: Vec<Part>) -> Response {
+    let tokens = |texts: &mut dyn Iterator<Item = &str>| FourCharacters.count_texts(texts);
+    let input = tokens(&mut prompt.instructions.into_iter()) + count_sent(&FourCharacters, prompt.history);
+    let output = tokens(&mut content.iter().flat_map(|part| match &part.body {
+        PartBody::ToolCall(call) => [&*call.name, &*call.arguments],
+        _ => [part.as_text().unwrap_or_default(), ""],
+    }));
+    let usage = Usage { input_tokens: input.0, output_tokens: output.0, ..Usage::default() };
+    Response { content, model: Some(model.to_owned()), usage: Some(usage), ..Response::default() }
+}
