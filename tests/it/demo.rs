@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::retrace;
+use crate::program::{retrace, root};
 
 fn wasted(report: &Value, strategy: &str) -> (f64, f64, f64) {
     let last = report["strategies"][strategy]["horizons"].as_array().unwrap().last().unwrap();
@@ -40,4 +40,16 @@ fn the_demo_reads_well_at_a_hundred_columns() {
     assert_ne!(at_one, text);
     let error = retrace(&["demo", "--at", "6"]).failed();
     assert!(error.starts_with("error: "), "{error}");
+}
+
+#[test]
+fn the_readme_shows_what_the_demo_prints() {
+    let printed = retrace(&["demo"]).ok();
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let table = "    strategy  scored";
+    let shown = readme.split("among other things:\n").nth(1).unwrap().lines();
+    let shown: Vec<_> =
+        shown.skip(1).map_while(|line| line.strip_prefix("    ").or(line.is_empty().then_some(""))).collect();
+    assert!(shown.len() > 8 && readme.contains(table), "{shown:?}");
+    assert!(printed.contains(shown.join("\n").trim_end()), "{printed}");
 }
