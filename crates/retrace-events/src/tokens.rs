@@ -6,7 +6,7 @@
 //! history of many small parts from being free.
 
 use std::iter::Sum;
-use std::ops::{Add, AddAssign};
+use std::ops::{Add, AddAssign, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
@@ -39,12 +39,17 @@ impl Sum for Tokens {
 }
 
 /// Counts the tokens of texts; media cost a flat number whatever the counter.
+///
+/// It counts in units that add up over texts, so that a history can be counted event by event.
 pub trait TokenCounter: Send + Sync {
     /// Its name, as reports give it.
     fn name(&self) -> &str;
 
-    /// The tokens of these texts together.
-    fn count_texts(&self, texts: &mut dyn Iterator<Item = &str>) -> Tokens;
+    /// The units of a text.
+    fn units(&self, text: &str) -> u64;
+
+    /// The tokens of so many units.
+    fn tokens(&self, units: u64) -> Tokens;
 }
 
 /// The estimate of one token for every four characters.
@@ -56,8 +61,12 @@ impl TokenCounter for FourCharacters {
         "characters / 4"
     }
 
-    fn count_texts(&self, texts: &mut dyn Iterator<Item = &str>) -> Tokens {
-        Tokens(texts.map(|text| text.chars().count() as u64).sum::<u64>() / 4)
+    fn units(&self, text: &str) -> u64 {
+        text.chars().count() as u64
+    }
+
+    fn tokens(&self, units: u64) -> Tokens {
+        Tokens(units / 4)
     }
 }
 
@@ -69,37 +78,105 @@ impl TokenCounter for FourCharacters {
 /// let events = [Event::request("abc"), Event::answer("abc"), Event::request("ab")];
 /// assert_eq!(count_events(&FourCharacters, &events), Tokens(2));
 /// ```
-pub fn count_events<'a>(counter: &dyn TokenCounter, events: impl IntoIterator<Item = &'a Event> + Clone) -> Tokens {
-    count(counter, events.into_iter().flat_map(|event| event.content().iter().chain(result_parts(event))))
+pub fn count_events<'a>(counter: &dyn TokenCounter, events: impl IntoIterator<Item = &'a Event>) -> Tokens {
+    count_parts(counter, events.into_iter().flat_map(|event| event.content().iter().chain(result_parts(event))))
+}
+
+/// The tokens of these parts.
+pub fn count_parts<'a>(counter: &dyn TokenCounter, parts: impl IntoIterator<Item = &'a Part>) -> Tokens {
+    let mut size = Size::default();
+    parts.into_iter().for_each(|part| size += Size::of(counter, part));
+    size.tokens(counter)
 }
 
 /// The tokens of what a model is sent of a history.
 pub fn count_sent(counter: &dyn TokenCounter, history: &History) -> Tokens {
-    count(counter, history.sent().events().flat_map(|sent| sent.parts().chain(result_parts(sent.event))))
+    let mut count = SentCount::new(counter);
+    history.events().for_each(|event| count.push(event));
+    count.tokens()
+}
+
+/// Counts what a model is sent of a history while it grows, each event once.
+#[derive(Clone, Copy)]
+pub struct SentCount<'c> {
+    counter: &'c dyn TokenCounter,
+    sent: Size,
+    /// What of it the next response takes away.
+    scoped: Size,
+}
+
+impl<'c> SentCount<'c> {
+    /// The count of no events.
+    pub fn new(counter: &'c dyn TokenCounter) -> Self {
+        Self { counter, sent: Size::default(), scoped: Size::default() }
+    }
+
+    /// Adds the next event of the history.
+    pub fn push(&mut self, event: &Event) {
+        if matches!(event, Event::Response(_)) {
+            self.sent -= std::mem::take(&mut self.scoped);
+        }
+        for part in event.content() {
+            let size = Size::of(self.counter, part);
+            self.sent += size;
+            if part.is_request_scoped() {
+                self.scoped += size;
+            }
+        }
+        result_parts(event).for_each(|part| self.sent += Size::of(self.counter, part));
+    }
+
+    /// The tokens that are sent of the events so far.
+    pub fn tokens(&self) -> Tokens {
+        self.sent.tokens(self.counter)
+    }
+}
+
+/// The size of parts, before it is rounded to tokens.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    units: u64,
+    media: Tokens,
+}
+
+impl Size {
+    fn of(counter: &dyn TokenCounter, part: &Part) -> Self {
+        let units = |text: &str| Self { units: counter.units(text), media: Tokens::default() };
+        match &part.body {
+            PartBody::Text(text) | PartBody::System(text) => units(text),
+            PartBody::Thinking(thinking) => units(&thinking.text),
+            PartBody::ToolCall(call) => {
+                let mut size = units(&call.name);
+                size += units(&call.arguments);
+                size
+            }
+            PartBody::Media(media) => Self { units: 0, media: flat_tokens(media) },
+        }
+    }
+
+    fn tokens(self, counter: &dyn TokenCounter) -> Tokens {
+        counter.tokens(self.units) + self.media
+    }
+}
+
+impl AddAssign for Size {
+    fn add_assign(&mut self, other: Self) {
+        self.units = self.units.saturating_add(other.units);
+        self.media += other.media;
+    }
+}
+
+impl SubAssign for Size {
+    fn sub_assign(&mut self, other: Self) {
+        self.units = self.units.saturating_sub(other.units);
+        self.media.0 = self.media.0.saturating_sub(other.media.0);
+    }
 }
 
 /// The parts of the results of a round.
 fn result_parts(event: &Event) -> impl Iterator<Item = &Part> {
     let results = if let Event::ToolResults(round) = event { &round.results[..] } else { &[] };
     results.iter().flat_map(|result| &result.content)
-}
-
-fn count<'a>(counter: &dyn TokenCounter, parts: impl Iterator<Item = &'a Part>) -> Tokens {
-    let mut flat = Tokens::default();
-    let mut texts = parts.flat_map(|part| {
-        let (first, second) = match &part.body {
-            PartBody::Text(text) | PartBody::System(text) => (Some(&**text), None),
-            PartBody::Thinking(thinking) => (Some(&*thinking.text), None),
-            PartBody::ToolCall(call) => (Some(&*call.name), Some(&*call.arguments)),
-            PartBody::Media(media) => {
-                flat += flat_tokens(media);
-                (None, None)
-            }
-        };
-        first.into_iter().chain(second)
-    });
-    let texts = counter.count_texts(&mut texts);
-    texts + flat
 }
 
 fn flat_tokens(media: &Media) -> Tokens {
@@ -111,6 +188,8 @@ fn flat_tokens(media: &Media) -> Tokens {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -123,6 +202,29 @@ mod tests {
             let events: Vec<Event> = serde_json::from_value(row["events"].clone()).unwrap();
             let tokens = count_events(&FourCharacters, &events);
             assert_eq!(serde_json::json!(tokens), row["tokens"], "{}", row["name"]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_count_that_grows_is_that_of_the_whole(texts in prop::collection::vec((0..3_u8, "[a-é]{0,9}"), 0..12)) {
+            let events: Vec<_> = texts.into_iter().map(|(kind, text)| match kind {
+                0 => Event::answer(text),
+                1 => Event::request(text),
+                _ => {
+                    let mut part = Part::text(text);
+                    part.marks.scope = Some("request".to_owned());
+                    Event::Request(crate::Request { content: vec![part], ..Default::default() })
+                }
+            }).collect();
+            let mut count = SentCount::new(&FourCharacters);
+            for n in 0..=events.len() {
+                let history = History::from(events[..n].to_vec());
+                let sent = history.sent().events().flat_map(|sent| sent.parts().collect::<Vec<_>>());
+                let characters: usize = sent.filter_map(Part::as_text).map(|text| text.chars().count()).sum();
+                prop_assert_eq!(count.tokens(), Tokens(characters as u64 / 4));
+                events.get(n).into_iter().for_each(|event| count.push(event));
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a prompt shows to a simulated model, and how such a model answers.
 
-use retrace_events::tokens::{FourCharacters, TokenCounter, count_sent};
+use retrace_events::tokens::{FourCharacters, TokenCounter, count_parts, count_sent};
 use retrace_events::{Event, Part, PartBody, Response, ToolCall, Usage};
 use retrace_model::Prompt;
 
@@ -29,12 +29,9 @@ pub(crate) fn shown<'a>(prompt: &Prompt<'a>) -> impl Iterator<Item = Shown<'a>> 
 
 /// A response of these parts, with the tokens that it and its prompt have by estimate.
 pub(crate) fn response(model: &str, prompt: &Prompt<'_>, content: Vec<Part>) -> Response {
-    let tokens = |texts: &mut dyn Iterator<Item = &str>| FourCharacters.count_texts(texts);
-    let input = tokens(&mut prompt.instructions.into_iter()) + count_sent(&FourCharacters, prompt.history);
-    let output = tokens(&mut content.iter().flat_map(|part| match &part.body {
-        PartBody::ToolCall(call) => [&*call.name, &*call.arguments],
-        _ => [part.as_text().unwrap_or_default(), ""],
-    }));
+    let tokens = |text: &str| FourCharacters.tokens(FourCharacters.units(text));
+    let input = tokens(prompt.instructions.unwrap_or_default()) + count_sent(&FourCharacters, prompt.history);
+    let output = count_parts(&FourCharacters, &content);
     let usage = Usage { input_tokens: input.0, output_tokens: output.0, ..Usage::default() };
     Response { content, model: Some(model.to_owned()), usage: Some(usage), ..Response::default() }
 }

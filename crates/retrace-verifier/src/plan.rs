@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use retrace_env::Environment;
-use retrace_events::tokens::{Tokens, count_sent};
+use retrace_events::tokens::{SentCount, TokenCounter, Tokens};
 use retrace_events::{Boundary, Event, NotResumable, Trajectory};
-use retrace_score::{RecordingFacts, RecordingLength, Size, UnusableRecording};
+use retrace_score::{EnvironmentKind, RecordingFacts, RecordingLength, Size, UnusableRecording};
 use retrace_strategies::RunSoFar;
 
 use crate::settings::{Group, Settings};
@@ -48,19 +48,17 @@ impl Plan {
                 }
                 let trajectory = Arc::new(Trajectory::new(recording));
                 let boundaries = plan.boundaries(&trajectory, cuts.as_deref(), settings)?;
-                let first = plan.sites.len();
-                plan.sites.extend(boundaries.into_iter().enumerate().map(|(index, boundary)| Site {
-                    size: Size {
-                        events: boundary.history().events().filter(|event| event.counts()).count(),
-                        tokens: count_sent(&*settings.counter, &boundary.history()),
-                    },
-                    run_so_far: RunSoFar::default(),
-                    boundary,
-                    environment: Arc::clone(&environment),
-                    recording: plan.recordings.len(),
-                    checks_rebuilds: index == 0 && kind == retrace_score::EnvironmentKind::Rebuilt,
+                let before = Before::at(&boundaries, &trajectory, &*settings.counter);
+                plan.sites.extend(boundaries.into_iter().zip(before).enumerate().map(|(index, (boundary, before))| {
+                    Site {
+                        size: before.size,
+                        run_so_far: before.run_so_far,
+                        boundary,
+                        environment: Arc::clone(&environment),
+                        recording: plan.recordings.len(),
+                        checks_rebuilds: index == 0 && kind == EnvironmentKind::Rebuilt,
+                    }
                 }));
-                add_runs_so_far(&trajectory, &mut plan.sites[first..]);
                 plan.recordings.push(RecordingFacts {
                     id: trajectory.id().to_owned(),
                     length: Some(RecordingLength {
@@ -99,26 +97,40 @@ impl Plan {
     }
 }
 
-/// Notes what the recorded run had used at each boundary, in one pass over the recording.
-fn add_runs_so_far(trajectory: &Trajectory, sites: &mut [Site]) {
-    let mut sites = sites.iter_mut().peekable();
-    let mut run = RunSoFar::default();
-    for (index, event) in trajectory.recording().events.iter().enumerate() {
-        while let Some(site) = sites.next_if(|site| site.boundary.cut() == index) {
-            site.run_so_far = run;
-        }
-        match &**event {
-            Event::Response(response) => {
-                run.n_requests += 1;
-                run.total_tokens += Tokens(response.usage.as_ref().map_or(0, |usage| usage.total_tokens()));
+/// What lies before a boundary.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    size: Size,
+    run_so_far: RunSoFar,
+}
+
+impl Before {
+    /// What lies before each boundary, in one pass over the recording.
+    fn at(boundaries: &[Boundary], trajectory: &Trajectory, counter: &dyn TokenCounter) -> Vec<Self> {
+        let (mut before, mut sent) = (Self::default(), SentCount::new(counter));
+        let mut events = trajectory.recording().events.iter();
+        let mut n_read = 0;
+        let at = boundaries.iter().map(|boundary| {
+            for event in events.by_ref().take(boundary.cut() - n_read) {
+                sent.push(event);
+                before.add(event);
             }
-            // A response already tells its own; what is left is what compactions of the recorded run spent.
-            Event::Usage(event) if event.kind == "compaction" => {
-                run.n_requests += 1;
-                run.total_tokens += Tokens(event.usage.total_tokens());
-            }
-            _ => {}
-        }
+            n_read = boundary.cut();
+            before.size.tokens = sent.tokens();
+            before
+        });
+        at.collect()
     }
-    sites.for_each(|site| site.run_so_far = run);
+
+    fn add(&mut self, event: &Event) {
+        self.size.events += usize::from(event.counts());
+        let spent = match event {
+            Event::Response(response) => response.usage.as_ref().map_or(0, |usage| usage.total_tokens()),
+            // A response already tells its own tokens; what is left is what compactions of the recorded run spent.
+            Event::Usage(event) if event.kind == "compaction" => event.usage.total_tokens(),
+            _ => return,
+        };
+        self.run_so_far.n_requests += 1;
+        self.run_so_far.total_tokens += Tokens(spent);
+    }
 }
