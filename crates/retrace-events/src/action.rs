@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Outcome, ToolResult};
-use crate::pairing::{PairedCall, Pairing, pair};
+use crate::pairing::pair;
 use crate::part::ToolCall;
 use crate::signature::Signature;
 
@@ -88,12 +88,7 @@ impl From<Action> for ActionFields {
 
 /// The executed calls of a list of events, in the order issued. A call that was never answered is no action.
 pub fn actions_from_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Action> {
-    answered(&pair(events)).map(|(call, result)| Action::of(call.call, result)).collect()
-}
-
-/// The answered calls of a pairing, in the order issued.
-pub(crate) fn answered<'p, 'a>(pairing: &'p Pairing<'a>) -> impl Iterator<Item = (&'p PairedCall<'a>, &'a ToolResult)> {
-    pairing.calls.iter().filter_map(|call| call.answer.map(|answer| (call, answer.result)))
+    pair(events).answered().map(|(call, answer)| Action::of(call.call, answer.result)).collect()
 }
 
 #[cfg(test)]
@@ -105,10 +100,10 @@ mod tests {
         for row in crate::vectors::read("verifier/actions.jsonl").unwrap() {
             let name = &row["name"];
             let events: Vec<Event> = serde_json::from_value(row["events"].clone()).unwrap();
-            let pairing = pair(&events);
-            let found: Vec<_> = answered(&pairing)
-                .map(|(call, result)| {
-                    let action = Action::of(call.call, result);
+            let found: Vec<_> = pair(&events)
+                .answered()
+                .map(|(call, answer)| {
+                    let action = Action::of(call.call, answer.result);
                     serde_json::json!({
                         "call_id": call.call.id,
                         "name": action.name(),

@@ -105,29 +105,24 @@ pub fn resumable_cuts<'a>(events: impl IntoIterator<Item = &'a Event> + Clone) -
 
 /// The resumable points of events that are paired already.
 pub(crate) fn points<'a>(events: impl IntoIterator<Item = &'a Event>, pairing: &Pairing<'_>) -> Vec<ResumablePoint> {
-    // The last event that answers a call of each response; `None` once one of its calls is never answered.
-    let mut calls = pairing.calls.iter().peekable();
-    let mut answers: Vec<usize> =
-        pairing.calls.iter().filter_map(|call| call.answer.map(|answer| answer.event)).collect();
+    let mut answers: Vec<_> = pairing.answered().map(|(call, answer)| (answer.event, call.event)).collect();
     answers.sort_unstable();
-    let mut executed = answers.into_iter().peekable();
-    let (mut n_executed, mut closed_at) = (0, Some(0));
+    let mut answers = answers.into_iter().peekable();
+    let (mut newest_response, mut n_waiting, mut executed) = (0, 0, 0);
     let mut points = Vec::new();
     for (index, event) in events.into_iter().enumerate() {
-        while executed.next_if(|&event| event <= index).is_some() {
-            n_executed += 1;
-        }
         match event {
-            Event::Response(_) => {
-                closed_at = Some(index);
-                while let Some(call) = calls.next_if(|call| call.event == index) {
-                    closed_at = closed_at.zip(call.answer).map(|(closed, answer)| closed.max(answer.event));
+            Event::Response(response) => (newest_response, n_waiting) = (index, response.tool_calls().count()),
+            Event::ToolResults(_) => {
+                while let Some((_, response)) = answers.next_if(|(answered_at, _)| *answered_at == index) {
+                    executed += 1;
+                    n_waiting -= usize::from(response == newest_response);
+                }
+                if n_waiting == 0 {
+                    points.push(ResumablePoint { cut: index + 1, executed });
                 }
             }
-            Event::ToolResults(_) if closed_at.is_some_and(|closed| closed <= index) => {
-                points.push(ResumablePoint { cut: index + 1, executed: n_executed });
-            }
-            _ => {}
+            Event::Request(_) | Event::Summary(_) | Event::Usage(_) => {}
         }
     }
     points
@@ -135,7 +130,48 @@ pub(crate) fn points<'a>(events: impl IntoIterator<Item = &'a Event>, pairing: &
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::any_events::any_events;
+
+    /// The definition, word for word.
+    fn by_the_definition(events: &[Event]) -> Vec<ResumablePoint> {
+        let pairing = pair(events);
+        let answered_before = |cut: usize| move |answer: &crate::pairing::PlacedResult<'_>| answer.event < cut;
+        let is_point = |&cut: &usize| {
+            let newest = events[..cut].iter().rposition(|event| matches!(event, Event::Response(_)));
+            let mut calls = pairing.calls.iter().filter(|call| Some(call.event) == newest);
+            matches!(events[cut - 1], Event::ToolResults(_))
+                && calls.all(|call| call.answer.as_ref().is_some_and(answered_before(cut)))
+        };
+        let executed = |cut| pairing.calls.iter().filter_map(|c| c.answer.as_ref()).filter(|a| a.event < cut).count();
+        (1..=events.len()).filter(is_point).map(|cut| ResumablePoint { cut, executed: executed(cut) }).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_resumable_points_are_those_of_the_definition(events in any_events()) {
+            prop_assert_eq!(resumable_cuts(&events), by_the_definition(&events));
+        }
+
+        #[test]
+        fn chosen_cuts_are_the_earliest_that_are_due(
+            events in any_events(),
+            every in 1..4_usize,
+            min_prefix in 1..4_usize,
+        ) {
+            let (points, total) = (resumable_cuts(&events), pair(&events).answered().count());
+            let chosen = Spacing::new(every, min_prefix).unwrap().choose(&points, total);
+            prop_assert_eq!(chosen.n_left_out, 0);
+            // A point is due or not by the chosen cut before it, whatever comes after it.
+            for point in &points {
+                let before = chosen.cuts.iter().rev().find(|cut| cut.cut < point.cut);
+                let due = before.map_or(min_prefix, |cut| cut.executed + every);
+                prop_assert_eq!(chosen.cuts.contains(point), point.executed >= due && point.executed < total);
+            }
+        }
+    }
 
     fn numbers(value: &serde_json::Value) -> Vec<usize> {
         serde_json::from_value(value.clone()).unwrap()
@@ -156,8 +192,7 @@ mod tests {
                 }
             };
             let points = resumable_cuts(&events);
-            let pairing = pair(&events);
-            let total = pairing.calls.iter().filter(|call| call.answer.is_some()).count();
+            let total = pair(&events).answered().count();
             let chosen = spacing.choose(&points, total).cuts;
             let cuts = |points: &[ResumablePoint]| points.iter().map(|point| point.cut).collect::<Vec<_>>();
             assert_eq!(cuts(&points), numbers(&row["resumable"]), "{name}");

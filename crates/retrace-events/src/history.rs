@@ -125,3 +125,84 @@ impl<'a> SentEvent<'a> {
         self.event.content().iter().filter(move |part| !(self.answered && part.is_request_scoped()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::any_events::any_events;
+
+    /// These events with the first `n` of them shared.
+    fn split(events: &[Event], n: usize) -> History {
+        let shared: Arc<[Arc<Event>]> = events.iter().cloned().map(Arc::new).collect();
+        let mut history = History::prefix(&shared, n);
+        shared[n..].iter().for_each(|event| history.push(Arc::clone(event)));
+        history
+    }
+
+    proptest! {
+        #[test]
+        fn a_history_is_its_events_however_they_are_shared(events in any_events(), n: prop::sample::Index) {
+            let n = n.index(events.len() + 1);
+            let history = split(&events, n);
+            prop_assert_eq!((history.shared().len(), history.own().len()), (n, events.len() - n));
+            prop_assert_eq!((history.len(), history.is_empty()), (events.len(), events.is_empty()));
+            prop_assert!(history.events().eq(&events));
+            prop_assert!(history.events().rev().eq(events.iter().rev()));
+            prop_assert_eq!(history.last().map(|event| &**event), events.last());
+            for index in 0..=events.len() {
+                prop_assert_eq!(history.get(index).map(|event| &**event), events.get(index));
+            }
+            prop_assert_eq!(&history, &History::from(events.clone()));
+            if let Some((_, fewer)) = events.split_last() {
+                prop_assert_ne!(&history, &History::from(fewer.to_vec()));
+            }
+            let mut more = history.clone();
+            more.push(Event::request("one more"));
+            prop_assert_ne!(&history, &more);
+        }
+
+        #[test]
+        fn what_is_sent_is_all_but_telemetry_and_answered_request_parts(
+            events in any_events(),
+            scoped in proptest::collection::vec(any::<bool>(), 12),
+        ) {
+            let mut events = events;
+            for (event, scoped) in events.iter_mut().zip(scoped) {
+                if let (Event::Request(request), true) = (event, scoped) {
+                    request.content[0].marks.scope = Some("request".to_owned());
+                }
+            }
+            let history = History::from(events.clone());
+            let sent: Vec<_> = history.sent().events().map(|sent| (sent.event, sent.parts().collect())).collect();
+            let expected: Vec<(&Event, Vec<&Part>)> = (0..events.len())
+                .filter(|&index| !matches!(events[index], Event::Usage(_)))
+                .map(|index| {
+                    let answered = events[index + 1..].iter().any(|event| matches!(event, Event::Response(_)));
+                    let parts = events[index].content().iter().filter(|part| !(answered && part.is_request_scoped()));
+                    (&events[index], parts.collect())
+                })
+                .collect();
+            prop_assert_eq!(sent, expected);
+        }
+    }
+
+    #[test]
+    fn a_clone_shares_the_prefix_and_the_events_of_its_own() {
+        let mut history = split(&[Event::request("a"), Event::answer("b"), Event::request("c")], 2);
+        let clone = history.clone();
+        assert!(Arc::ptr_eq(&history.shared, &clone.shared));
+        assert!(history.iter().zip(clone.iter()).all(|(a, b)| Arc::ptr_eq(a, b)));
+        history.push(Event::answer("d"));
+        assert_eq!((history.len(), clone.len()), (4, 3));
+    }
+
+    #[test]
+    fn a_prefix_ends_where_the_events_do() {
+        let events: Arc<[Arc<Event>]> = Arc::new([Arc::new(Event::request("a"))]);
+        assert_eq!(History::prefix(&events, 7).len(), 1);
+        assert!(History::prefix(&events, 0).is_empty());
+        assert_eq!(History::prefix(&events, 0).last(), None);
+    }
+}

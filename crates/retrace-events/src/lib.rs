@@ -47,6 +47,9 @@ pub mod cuts;
 pub mod pairing;
 pub mod tokens;
 
+#[cfg(test)]
+mod any_events;
+
 mod action;
 mod boundary;
 mod event;

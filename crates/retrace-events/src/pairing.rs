@@ -3,7 +3,7 @@
 //! Call ids need not be unique, so a call is known by where it stands: a result answers, among the calls with its id
 //! that still wait, the first one of the newest response that has such a call.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use crate::event::{Event, ToolResult};
 use crate::part::ToolCall;
@@ -41,6 +41,13 @@ pub struct PlacedResult<'a> {
     pub result: &'a ToolResult,
 }
 
+impl<'a> Pairing<'a> {
+    /// The calls that were answered, in the order issued, each with its answer.
+    pub fn answered(&self) -> impl Iterator<Item = (&PairedCall<'a>, PlacedResult<'a>)> {
+        self.calls.iter().filter_map(|call| call.answer.map(|answer| (call, answer)))
+    }
+}
+
 /// Pairs calls and results, in time linear in the number of both.
 ///
 /// ```
@@ -54,34 +61,119 @@ pub struct PlacedResult<'a> {
 /// ```
 pub fn pair<'a>(events: impl IntoIterator<Item = &'a Event>) -> Pairing<'a> {
     let mut pairing = Pairing::default();
-    // For each id the responses with waiting calls of that id, newest last; within a response the first call first.
-    let mut waiting: HashMap<&str, Vec<(usize, VecDeque<usize>)>> = HashMap::new();
+    // For each id its waiting calls, the next to be answered last.
+    let mut waiting: HashMap<&str, Vec<usize>> = HashMap::new();
     for (event_idx, event) in events.into_iter().enumerate() {
-        for (part, call) in event.tool_calls() {
-            let number = pairing.calls.len();
-            pairing.calls.push(PairedCall { event: event_idx, part, call, answer: None });
-            let responses = waiting.entry(&call.id).or_default();
-            match responses.last_mut() {
-                Some((newest, calls)) if *newest == event_idx => calls.push_back(number),
-                _ => responses.push((event_idx, VecDeque::from([number]))),
-            }
+        let n_before = pairing.calls.len();
+        pairing.calls.extend(event.tool_calls().map(|(part, call)| PairedCall {
+            event: event_idx,
+            part,
+            call,
+            answer: None,
+        }));
+        for (number, issued) in pairing.calls.iter().enumerate().skip(n_before).rev() {
+            waiting.entry(&issued.call.id).or_default().push(number);
         }
         let Event::ToolResults(round) = event else { continue };
         for (index, result) in round.results.iter().enumerate() {
             let placed = PlacedResult { event: event_idx, index, result };
-            let answered = waiting.get_mut(&*result.call_id).and_then(|responses| {
-                let (_, calls) = responses.last_mut()?;
-                let number = calls.pop_front();
-                if calls.is_empty() {
-                    responses.pop();
-                }
-                number
-            });
-            match answered {
+            match waiting.get_mut(&*result.call_id).and_then(Vec::pop) {
                 Some(number) => pairing.calls[number].answer = Some(placed),
                 None => pairing.orphans.push(placed),
             }
         }
     }
     pairing
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::any_events::any_events;
+    use crate::event::Outcome;
+
+    /// The rule, word for word: for each call the place of its answer, and the places of the orphans.
+    type Places = (Vec<Option<(usize, usize)>>, Vec<(usize, usize)>);
+
+    fn by_the_rule(events: &[Event]) -> Places {
+        let calls: Vec<_> = events
+            .iter()
+            .enumerate()
+            .flat_map(|(event, e)| e.tool_calls().map(move |(part, call)| (event, part, call)))
+            .collect();
+        let (mut answers, mut orphans) = (vec![None; calls.len()], Vec::new());
+        for (event, e) in events.iter().enumerate() {
+            let Event::ToolResults(round) = e else { continue };
+            for (index, result) in round.results.iter().enumerate() {
+                let waits = |&number: &usize| {
+                    let (issued_at, _, call) = calls[number];
+                    issued_at < event && call.id == result.call_id && answers[number].is_none()
+                };
+                let newest = (0..calls.len()).filter(waits).map(|number| calls[number].0).max();
+                match (0..calls.len()).filter(waits).find(|&number| Some(calls[number].0) == newest) {
+                    Some(number) => answers[number] = Some((event, index)),
+                    None => orphans.push((event, index)),
+                }
+            }
+        }
+        (answers, orphans)
+    }
+
+    fn places(pairing: &Pairing<'_>) -> Places {
+        let place = |placed: &PlacedResult<'_>| (placed.event, placed.index);
+        (
+            pairing.calls.iter().map(|call| call.answer.as_ref().map(place)).collect(),
+            pairing.orphans.iter().map(place).collect(),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn results_answer_calls_by_the_rule(events in any_events()) {
+            prop_assert_eq!(places(&pair(&events)), by_the_rule(&events));
+        }
+
+        #[test]
+        fn every_result_answers_one_call_or_none(events in any_events()) {
+            let pairing = pair(&events);
+            let (answers, orphans) = places(&pairing);
+            let mut used: Vec<_> = answers.into_iter().flatten().chain(orphans).collect();
+            used.sort_unstable();
+            let all = events.iter().enumerate().flat_map(|(event, e)| {
+                let n = if let Event::ToolResults(round) = e { round.results.len() } else { 0 };
+                (0..n).map(move |index| (event, index))
+            });
+            prop_assert_eq!(used, all.collect::<Vec<_>>());
+            for (call, answer) in pairing.answered() {
+                prop_assert!(call.event < answer.event);
+                prop_assert_eq!(&call.call.id, &answer.result.call_id);
+            }
+        }
+
+        #[test]
+        fn what_follows_changes_no_answer(events in any_events(), n: prop::sample::Index) {
+            let n = n.index(events.len() + 1);
+            let (before, _) = places(&pair(&events[..n]));
+            let (all, _) = places(&pair(&events));
+            for (before, all) in before.iter().zip(all) {
+                prop_assert_eq!(*before, all.filter(|(event, _)| *event < n));
+            }
+        }
+    }
+
+    #[test]
+    fn a_result_answers_the_first_call_of_the_newest_response_that_waits() {
+        let call = |name: &str| ToolCall::new("0", name, "{}");
+        let results = |n: usize| Event::results(vec![ToolResult::text_result(&call("any"), Outcome::Ok, ""); n]);
+        let events =
+            [Event::calls([call("old"), call("older")]), Event::calls([call("a"), call("b")]), results(3), results(2)];
+        let pairing = pair(&events);
+        let mut answered: Vec<_> = pairing.answered().map(|(c, a)| ((a.event, a.index), &*c.call.name)).collect();
+        answered.sort_unstable();
+        let order: Vec<_> = answered.into_iter().map(|(_, name)| name).collect();
+        assert_eq!(order, ["a", "b", "old", "older"]);
+        assert_eq!(pairing.orphans.iter().map(|o| (o.event, o.index)).collect::<Vec<_>>(), [(3, 1)]);
+    }
 }

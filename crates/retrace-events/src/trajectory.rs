@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::action::{Action, answered};
+use crate::action::Action;
 use crate::cuts::{ChosenCuts, ResumablePoint, Spacing, points};
 use crate::event::{Event, ToolResult};
 use crate::pairing::{Pairing, pair};
@@ -69,18 +69,14 @@ impl Trajectory {
     pub fn new(recording: Recording) -> Self {
         let pairing = pair(recording.events.iter().map(|event| &**event));
         let points = points(recording.events.iter().map(|event| &**event), &pairing);
-        let mut actions: Vec<_> = answered(&pairing)
-            .filter_map(|(call, result)| {
-                let answer = call.answer?;
-                Some(RecordedAction {
-                    action: Action::of(call.call, result),
-                    issued_at: call.event,
-                    answered_at: answer.event,
-                    results: Arc::clone(&recording.events[answer.event]),
-                    result_idx: answer.index,
-                })
-            })
-            .collect();
+        let actions = pairing.answered().map(|(call, answer)| RecordedAction {
+            action: Action::of(call.call, answer.result),
+            issued_at: call.event,
+            answered_at: answer.event,
+            results: Arc::clone(&recording.events[answer.event]),
+            result_idx: answer.index,
+        });
+        let mut actions: Vec<_> = actions.collect();
         let n_rounds = rounds(&pairing);
         let findings = findings(&pairing);
         // In the order they were executed, so that the actions before a cut are a prefix; the sort is stable, so
@@ -143,7 +139,7 @@ impl Trajectory {
 }
 
 fn rounds(pairing: &Pairing<'_>) -> usize {
-    let mut responses: Vec<_> = answered(pairing).map(|(call, _)| call.event).collect();
+    let mut responses: Vec<_> = pairing.answered().map(|(call, _)| call.event).collect();
     responses.dedup();
     responses.len()
 }
@@ -156,4 +152,74 @@ fn findings(pairing: &Pairing<'_>) -> Vec<PairingFinding> {
     let orphans =
         orphans.map(|placed| PairingFinding::OrphanResult { event: placed.event, name: placed.result.name.clone() });
     unanswered.chain(orphans).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::any_events::any_run;
+    use crate::boundary::Boundary;
+
+    proptest! {
+        #[test]
+        fn the_actions_before_a_cut_are_those_answered_before_it(recording in any_run()) {
+            let trajectory = Arc::new(Trajectory::new(recording));
+            let events: Vec<_> = trajectory.recording().events.iter().map(|event| &**event).collect();
+            for point in trajectory.resumable_points() {
+                let boundary = Boundary::new(&trajectory, point.cut).unwrap();
+                // As if the run had ended there: what comes after the cut changes nothing of it.
+                let pairing = pair(events[..point.cut].iter().copied());
+                let mut before: Vec<_> = pairing.answered().collect();
+                before.sort_by_key(|(_, answer)| answer.event);
+                prop_assert_eq!(boundary.executed(), before.len());
+                prop_assert_eq!(boundary.actions().len(), before.len());
+                for (recorded, (call, answer)) in boundary.actions().iter().zip(before) {
+                    prop_assert_eq!((recorded.issued_at, recorded.answered_at), (call.event, answer.event));
+                    prop_assert_eq!(&recorded.action, &Action::of(call.call, answer.result));
+                    prop_assert!(std::ptr::eq(recorded.result(), answer.result));
+                }
+            }
+        }
+
+        #[test]
+        fn what_was_executed_is_a_set_of_signatures_and_of_tools(recording in any_run()) {
+            let trajectory = Trajectory::new(recording);
+            let actions = trajectory.actions();
+            for executed in 0..=actions.len() {
+                let signatures: HashSet<_> = actions[..executed].iter().map(|a| a.action.signature()).collect();
+                let tools: HashSet<_> = actions[..executed].iter().map(|a| a.action.name()).collect();
+                for recorded in actions {
+                    let signature = recorded.action.signature();
+                    prop_assert_eq!(trajectory.has_executed(signature, executed), signatures.contains(signature));
+                    let tool = recorded.action.name();
+                    prop_assert_eq!(trajectory.has_used(tool, executed), tools.contains(tool));
+                }
+                let never = Signature::of("logout", "{}");
+                prop_assert!(!trajectory.has_executed(&never, executed));
+                prop_assert!(!trajectory.has_used("logout", executed));
+            }
+        }
+
+        #[test]
+        fn every_call_is_an_action_or_a_finding(recording in any_run()) {
+            let trajectory = Trajectory::new(recording);
+            let events = &trajectory.recording().events;
+            let n_calls: usize = events.iter().map(|event| event.tool_calls().count()).sum();
+            let results = events.iter().map(|event| match &**event {
+                Event::ToolResults(round) => round.results.len(),
+                _ => 0,
+            });
+            let unanswered = |finding: &&PairingFinding| matches!(finding, PairingFinding::UnansweredCall { .. });
+            let n_unanswered = trajectory.findings().iter().filter(unanswered).count();
+            let n_orphans = trajectory.findings().len() - n_unanswered;
+            prop_assert_eq!(trajectory.actions().len() + n_unanswered, n_calls);
+            prop_assert_eq!(trajectory.actions().len() + n_orphans, results.sum::<usize>());
+            let rounds: HashSet<_> = trajectory.actions().iter().map(|recorded| recorded.issued_at).collect();
+            prop_assert_eq!(trajectory.n_rounds(), rounds.len());
+        }
+    }
 }
