@@ -56,6 +56,7 @@ mod event;
 mod history;
 mod outcome_rule;
 mod part;
+mod quote;
 mod raw;
 mod recording;
 mod rollout;

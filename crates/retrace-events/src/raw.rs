@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::de::{self, Deserialize, Deserializer};
+use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// One JSON value, kept as its text.
 ///
-/// Numbers keep their spelling and objects their order, so writing it back changes nothing. Two are equal when their
-/// texts are.
+/// Numbers keep their spelling and objects their order, so writing it back changes nothing. It has no line break, since
+/// it is written into a line: those of a laid-out text are made spaces. Two are equal when their texts are.
 #[derive(Clone)]
 pub struct Raw(Box<RawValue>);
 
@@ -18,7 +19,15 @@ impl Raw {
     /// # Errors
     /// As `serde_json`: a map whose keys are no strings, or a failing `Serialize`.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        serde_json::value::to_raw_value(value).map(Self)
+        serde_json::value::to_raw_value(value).and_then(Self::on_one_line)
+    }
+
+    /// A line break in JSON is space between its tokens: in a string it would be escaped.
+    fn on_one_line(json: Box<RawValue>) -> Result<Self, serde_json::Error> {
+        if !json.get().contains('\n') {
+            return Ok(Self(json));
+        }
+        RawValue::from_string(json.get().replace('\n', " ")).map(Self)
     }
 
     /// The JSON text.
@@ -57,7 +66,7 @@ impl Serialize for Raw {
 
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
+        Self::on_one_line(Box::<RawValue>::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 
@@ -66,7 +75,8 @@ impl<'de> Deserialize<'de> for Raw {
 pub struct Extra(Vec<(Box<str>, Raw)>);
 
 impl Extra {
-    /// Adds a field at the end.
+    /// Adds a field at the end. Not one that retrace knows in its place: the object would be written with it twice, and
+    /// could not be read back.
     pub fn push(&mut self, key: impl Into<Box<str>>, value: Raw) {
         self.0.push((key.into(), value));
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
+use crate::quote::Quotable;
 
 /// Which history an agent was resumed from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -126,7 +127,9 @@ impl fmt::Display for EndReason {
         match self {
             Self::Budget => f.write_str("budget spent"),
             Self::Answer => f.write_str("answered"),
-            Self::OffTheRecord { call } => write!(f, "off the record: `{call}` was not called in the recording"),
+            Self::OffTheRecord { call } => {
+                write!(f, "off the record: `{}` was not called in the recording", Quotable(call))
+            }
             Self::Failed(failure) => failure.fmt(f),
             Self::RequestLimit => f.write_str("limit of model calls reached"),
             Self::TokenLimit => f.write_str("limit of tokens reached"),
@@ -143,5 +146,80 @@ impl fmt::Display for Failure {
             Stage::Agent => "agent",
         };
         write!(f, "{stage}: {}", self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Outcome;
+
+    fn rollout(end: EndReason) -> Rollout {
+        let actions = vec![
+            Action::new("login", " {\"user\": 1.0} ", Outcome::Ok, None),
+            Action::new("check", "not json", Outcome::NotFound, Some("ValueError".to_owned())),
+        ];
+        Rollout { actions, end, n_answers: 3, input_tokens: u64::MAX, output_tokens: 0 }
+    }
+
+    fn ends() -> [EndReason; 6] {
+        [
+            EndReason::Budget,
+            EndReason::Answer,
+            EndReason::OffTheRecord { call: "check({})".to_owned() },
+            EndReason::Failed(Failure { stage: Stage::Environment, message: "it broke".to_owned() }),
+            EndReason::RequestLimit,
+            EndReason::TokenLimit,
+        ]
+    }
+
+    #[test]
+    fn a_rollout_is_read_back_as_it_was_written() {
+        for rollout in ends().map(rollout) {
+            let json = serde_json::to_string(&rollout).unwrap();
+            assert_eq!(serde_json::from_str::<Rollout>(&json).unwrap(), rollout, "{json}");
+        }
+        for arm in [Arm::Pre, Arm::Post("tail".to_owned())] {
+            let key = RolloutKey { recording: "shop-1".to_owned(), cut: 3, arm, sample: 1 };
+            let json = serde_json::to_string(&key).unwrap();
+            assert_eq!(serde_json::from_str::<RolloutKey>(&json).unwrap(), key, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_rollout_is_spelt_as_documented() {
+        let json = r#"{"actions":[{"name":"check","arguments":"{}","outcome":"error","error":"E"}],"end":{"failed":{"stage":"model","message":"m"}}}"#;
+        let rollout: Rollout = serde_json::from_str(json).unwrap();
+        let action = Action::new("check", "{}", Outcome::Error, Some("E".to_owned()));
+        let end = EndReason::Failed(Failure { stage: Stage::Model, message: "m".to_owned() });
+        let expected = Rollout { actions: vec![action], end, n_answers: 0, input_tokens: 0, output_tokens: 0 };
+        assert_eq!(rollout, expected);
+        for end in
+            ["\"budget\"", "\"answer\"", "\"request_limit\"", "\"token_limit\"", r#"{"off_the_record":{"call":"c"}}"#]
+        {
+            let end: EndReason = serde_json::from_str(end).unwrap();
+            assert!(!matches!(end, EndReason::Failed(_)));
+        }
+        let misspelt = r#"{"name":"check","arguments":"{}","outcome":"ok","outcom":"error"}"#;
+        assert!(serde_json::from_str::<Action>(misspelt).is_err());
+    }
+
+    #[test]
+    fn a_rollout_that_broke_off_reaches_what_it_finished() {
+        for end in ends() {
+            let broke_off = !matches!(end, EndReason::Budget | EndReason::Answer);
+            assert_eq!(end.is_failure(), broke_off);
+            let rollout = rollout(end);
+            assert!(rollout.reaches(2));
+            assert_eq!(rollout.reaches(3), !broke_off);
+        }
+        assert!(Rollout::failed(Stage::Restore, "no server").reaches(0));
+        assert!(!Rollout::failed(Stage::Restore, "no server").reaches(1));
+    }
+
+    #[test]
+    fn the_call_that_left_the_record_is_escaped() {
+        let end = EndReason::OffTheRecord { call: "check\u{1b}[2J({})".to_owned() };
+        assert_eq!(end.to_string(), "off the record: `check\\u{1b}[2J({})` was not called in the recording");
     }
 }

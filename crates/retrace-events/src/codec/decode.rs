@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, SeqAccess, Visitor};
 
-use super::fields::{Fields, Object, keep, once, once_with, required};
+use super::fields::{Fields, List, Nullable, Object, Trail, keep, once, once_with, required};
 use crate::event::{
     Event, Outcome, OutcomeSource, Request, Response, Summary, ToolResult, ToolResults, Usage, UsageEvent,
 };
@@ -43,31 +43,31 @@ impl Place {
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Object::<EventFields>::typed(()).deserialize(deserializer)
+        Object::<EventFields>::typed((), &Trail::default()).deserialize(deserializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Header {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Object::<HeaderFields>::typed(()).deserialize(deserializer)
+        Object::<HeaderFields>::typed((), &Trail::default()).deserialize(deserializer)
     }
 }
 
 impl<'de> Deserialize<'de> for ToolSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Object::<ToolSpecFields>::untyped(()).deserialize(deserializer)
+        Object::<ToolSpecFields>::untyped((), &Trail::default()).deserialize(deserializer)
     }
 }
 
 impl<'de> Deserialize<'de> for ToolResult {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Object::<ResultFields>::untyped(()).deserialize(deserializer)
+        Object::<ResultFields>::untyped((), &Trail::default()).deserialize(deserializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Usage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Object::<UsageFields>::untyped(()).deserialize(deserializer)
+        Object::<UsageFields>::untyped((), &Trail::default()).deserialize(deserializer)
     }
 }
 
@@ -80,7 +80,7 @@ enum EventKind {
     Usage,
 }
 
-struct EventFields {
+pub(super) struct EventFields {
     event: EventKind,
     content: Option<Vec<Part>>,
     results: Option<Vec<ToolResult>>,
@@ -124,18 +124,22 @@ impl Fields for EventFields {
         })
     }
 
-    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D) -> Result<(), D::Error> {
+    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D, trail: &Trail) -> Result<(), D::Error> {
         use EventKind as E;
         match (self.event, key) {
-            (E::Request, "content") => once_with(&mut self.content, key, Content(Place::Request), value),
-            (E::Response, "content") => once_with(&mut self.content, key, Content(Place::Response), value),
-            (E::Summary, "content") => once_with(&mut self.content, key, Content(Place::Summary), value),
-            (E::Summary, "replaced") => once(&mut self.replaced, key, value),
-            (E::ToolResults, "results") => once(&mut self.results, key, value),
-            (E::Response | E::Usage, "model") => once(&mut self.model, key, value),
-            (E::Response | E::Usage, "usage") => once(&mut self.usage, key, value),
-            (E::Response, "provider_data") => once(&mut self.provider_data, key, value),
-            (E::Usage, "kind") => once(&mut self.kind, key, value),
+            (E::Request, "content") => once_with(&mut self.content, Content(Place::Request, trail), value),
+            (E::Response, "content") => once_with(&mut self.content, Content(Place::Response, trail), value),
+            (E::Summary, "content") => once_with(&mut self.content, Content(Place::Summary, trail), value),
+            (E::Summary, "replaced") => once(&mut self.replaced, value),
+            (E::ToolResults, "results") => {
+                once_with(&mut self.results, List(Object::<ResultFields>::untyped((), trail)), value)
+            }
+            (E::Response | E::Usage, "model") => once(&mut self.model, value),
+            (E::Response | E::Usage, "usage") => {
+                once_with(&mut self.usage, Nullable(Object::<UsageFields>::untyped((), trail)), value)
+            }
+            (E::Response, "provider_data") => once(&mut self.provider_data, value),
+            (E::Usage, "kind") => once(&mut self.kind, value),
             _ => keep(&mut self.extra, key, value),
         }
     }
@@ -169,10 +173,9 @@ impl Fields for EventFields {
 }
 
 /// A list of parts, or a bare string for one text part.
-#[derive(Clone, Copy)]
-struct Content(Place);
+struct Content<'t>(Place, &'t Trail);
 
-impl<'de> DeserializeSeed<'de> for Content {
+impl<'de> DeserializeSeed<'de> for Content<'_> {
     type Value = Vec<Part>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Part>, D::Error> {
@@ -180,7 +183,7 @@ impl<'de> DeserializeSeed<'de> for Content {
     }
 }
 
-impl<'de> Visitor<'de> for Content {
+impl<'de> Visitor<'de> for Content<'_> {
     type Value = Vec<Part>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -191,12 +194,8 @@ impl<'de> Visitor<'de> for Content {
         Ok(vec![Part::text(text)])
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Part>, A::Error> {
-        let mut parts = Vec::new();
-        while let Some(part) = seq.next_element_seed(Object::<PartFields>::typed(self.0))? {
-            parts.push(part);
-        }
-        Ok(parts)
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<Part>, A::Error> {
+        List(Object::<PartFields>::typed(self.0, self.1)).visit_seq(seq)
     }
 }
 
@@ -243,7 +242,12 @@ impl Fields for PartFields {
             "document" => PartKind::Media(MediaKind::Document),
             "thinking" => PartKind::Thinking,
             "tool_call" => PartKind::ToolCall,
-            other => return Err(format!("unknown part type {other:?}")),
+            other => {
+                return Err(format!(
+                    "unknown part type {other:?}, expected `text`, `system`, `image`, `audio`, `document`, `thinking` \
+                     or `tool_call`"
+                ));
+            }
         };
         Ok(Self {
             part,
@@ -266,23 +270,23 @@ impl Fields for PartFields {
         })
     }
 
-    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D) -> Result<(), D::Error> {
+    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D, _: &Trail) -> Result<(), D::Error> {
         use PartKind as P;
         match (self.part, key) {
-            (P::Text | P::System | P::Thinking, "text") => once(&mut self.text, key, value),
-            (P::Thinking, "signature") => once(&mut self.signature, key, value),
-            (P::ToolCall, "id") => once(&mut self.id, key, value),
-            (P::ToolCall, "name") => once(&mut self.name, key, value),
-            (P::ToolCall, "arguments") => once(&mut self.arguments, key, value),
-            (P::ToolCall, "rebuilt") => once(&mut self.rebuilt, key, value),
-            (P::Media(_), "media_type") => once(&mut self.media_type, key, value),
-            (P::Media(_), "data") => once(&mut self.data, key, value),
-            (P::Media(_), "url") => once(&mut self.url, key, value),
-            (_, "pinned") => once(&mut self.pinned, key, value),
-            (_, "kept") => once(&mut self.kept, key, value),
-            (_, "origin") => once(&mut self.origin, key, value),
-            (_, "scope") => once(&mut self.scope, key, value),
-            (_, "receipt") => once(&mut self.receipt, key, value),
+            (P::Text | P::System | P::Thinking, "text") => once(&mut self.text, value),
+            (P::Thinking, "signature") => once(&mut self.signature, value),
+            (P::ToolCall, "id") => once(&mut self.id, value),
+            (P::ToolCall, "name") => once(&mut self.name, value),
+            (P::ToolCall, "arguments") => once(&mut self.arguments, value),
+            (P::ToolCall, "rebuilt") => once(&mut self.rebuilt, value),
+            (P::Media(_), "media_type") => once(&mut self.media_type, value),
+            (P::Media(_), "data") => once(&mut self.data, value),
+            (P::Media(_), "url") => once(&mut self.url, value),
+            (_, "pinned") => once(&mut self.pinned, value),
+            (_, "kept") => once(&mut self.kept, value),
+            (_, "origin") => once(&mut self.origin, value),
+            (_, "scope") => once(&mut self.scope, value),
+            (_, "receipt") => once(&mut self.receipt, value),
             _ => keep(&mut self.extra, key, value),
         }
     }
@@ -345,14 +349,14 @@ impl Fields for ResultFields {
         Ok(Self::default())
     }
 
-    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D) -> Result<(), D::Error> {
+    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D, trail: &Trail) -> Result<(), D::Error> {
         match key {
-            "call_id" => once(&mut self.call_id, key, value),
-            "name" => once(&mut self.name, key, value),
-            "content" => once_with(&mut self.content, key, Content(Place::Result), value),
-            "outcome" => once(&mut self.outcome, key, value),
-            "error" => once(&mut self.error, key, value),
-            "outcome_from" => once(&mut self.outcome_from, key, value),
+            "call_id" => once(&mut self.call_id, value),
+            "name" => once(&mut self.name, value),
+            "content" => once_with(&mut self.content, Content(Place::Result, trail), value),
+            "outcome" => once(&mut self.outcome, value),
+            "error" => once(&mut self.error, value),
+            "outcome_from" => once(&mut self.outcome_from, value),
             _ => keep(&mut self.extra, key, value),
         }
     }
@@ -388,12 +392,12 @@ impl Fields for UsageFields {
         Ok(Self::default())
     }
 
-    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D) -> Result<(), D::Error> {
+    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D, _: &Trail) -> Result<(), D::Error> {
         match key {
-            "input_tokens" => once(&mut self.input_tokens, key, value),
-            "output_tokens" => once(&mut self.output_tokens, key, value),
-            "cache_read_tokens" => once(&mut self.cache_read_tokens, key, value),
-            "cache_write_tokens" => once(&mut self.cache_write_tokens, key, value),
+            "input_tokens" => once(&mut self.input_tokens, value),
+            "output_tokens" => once(&mut self.output_tokens, value),
+            "cache_read_tokens" => once(&mut self.cache_read_tokens, value),
+            "cache_write_tokens" => once(&mut self.cache_write_tokens, value),
             _ => keep(&mut self.extra, key, value),
         }
     }
@@ -410,7 +414,7 @@ impl Fields for UsageFields {
 }
 
 #[derive(Default)]
-struct HeaderFields {
+pub(super) struct HeaderFields {
     version: Option<u64>,
     id: Option<String>,
     instructions: Option<Option<String>>,
@@ -431,26 +435,26 @@ impl Fields for HeaderFields {
         }
     }
 
-    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D) -> Result<(), D::Error> {
+    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D, trail: &Trail) -> Result<(), D::Error> {
         match key {
-            "version" => once(&mut self.version, key, value),
-            "id" => once(&mut self.id, key, value),
-            "instructions" => once(&mut self.instructions, key, value),
-            "model" => once(&mut self.model, key, value),
-            "tools" => once(&mut self.tools, key, value),
+            "version" => {
+                once(&mut self.version, value)?;
+                match self.version {
+                    None | Some(FORMAT_VERSION) => Ok(()),
+                    Some(version) => Err(de::Error::custom(format_args!(
+                        "version {version} of the recording format is not known; this program reads version {FORMAT_VERSION}"
+                    ))),
+                }
+            }
+            "id" => once(&mut self.id, value),
+            "instructions" => once(&mut self.instructions, value),
+            "model" => once(&mut self.model, value),
+            "tools" => once_with(&mut self.tools, Nullable(List(Object::<ToolSpecFields>::untyped((), trail))), value),
             _ => keep(&mut self.extra, key, value),
         }
     }
 
     fn finish<E: de::Error>(self) -> Result<Header, E> {
-        match self.version {
-            None | Some(FORMAT_VERSION) => {}
-            Some(version) => {
-                return Err(E::custom(format_args!(
-                    "version {version} of the recording format; this program reads version {FORMAT_VERSION}"
-                )));
-            }
-        }
         Ok(Header {
             id: required(self.id, "id")?,
             instructions: self.instructions.flatten(),
@@ -478,11 +482,11 @@ impl Fields for ToolSpecFields {
         Ok(Self::default())
     }
 
-    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D) -> Result<(), D::Error> {
+    fn set<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D, _: &Trail) -> Result<(), D::Error> {
         match key {
-            "name" => once(&mut self.name, key, value),
-            "description" => once(&mut self.description, key, value),
-            "parameters" => once(&mut self.parameters, key, value),
+            "name" => once(&mut self.name, value),
+            "description" => once(&mut self.description, value),
+            "parameters" => once(&mut self.parameters, value),
             _ => keep(&mut self.extra, key, value),
         }
     }

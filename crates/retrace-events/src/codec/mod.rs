@@ -7,12 +7,21 @@ mod decode;
 mod encode;
 mod fields;
 
+#[cfg(test)]
+mod any_recording;
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, BufRead, Write};
+use std::mem;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, IgnoredAny};
 
+use self::decode::{EventFields, HeaderFields};
+use self::fields::{Fields, Object, Trail};
 use crate::event::Event;
+use crate::quote::Quotable;
 use crate::recording::{Header, Recording};
 
 /// Reads a recording event by event.
@@ -106,14 +115,15 @@ impl<R: BufRead> RecordingReader<R> {
     /// # Errors
     /// When the source cannot be read or does not start with a header of a version this crate knows.
     pub fn new(source: R, file: impl Into<String>) -> Result<Self, ReadError> {
-        let mut lines = Lines { source, file: file.into(), number: 0, line: Vec::new(), torn: None };
-        let header = match lines.next_line()? {
-            None => return Err(lines.error(None, ReadReason::Empty)),
-            Some(text) => parse::<Header>(text).map_err(|reason| match reason {
-                ReadReason::Field { field, message } if field == "." => ReadReason::NoHeader { message },
-                reason => reason,
-            }),
-        };
+        let mut lines = Lines { source, file: file.into(), number: 0, line: String::new(), torn: None };
+        if !lines.advance()? {
+            return Err(lines.error(None, ReadReason::Empty));
+        }
+        let header = parse::<HeaderFields>(&lines.line).map_err(|reason| match reason {
+            _ if lines.is_torn() => ReadReason::NoHeader { message: "the first line is cut off".to_owned() },
+            ReadReason::Field { field, message } if field == "." || field == "type" => ReadReason::NoHeader { message },
+            reason => reason,
+        });
         let header = header.map_err(|reason| lines.error(Some(lines.number), reason))?;
         Ok(Self { lines, header, failed: false })
     }
@@ -130,11 +140,12 @@ impl<R: BufRead> RecordingReader<R> {
 
     /// The next event, or none at the end.
     fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
-        let Some(text) = self.lines.next_line()? else { return Ok(None) };
-        match parse(text) {
+        if !self.lines.advance()? {
+            return Ok(None);
+        }
+        match parse::<EventFields>(&self.lines.line) {
             Ok(event) => Ok(Some(event)),
-            // Whatever stops in the middle of a last line that has no line break was cut off there.
-            Err(_) if !self.lines.line.ends_with(b"\n") => {
+            Err(_) if self.lines.is_torn() => {
                 self.lines.torn = Some(self.lines.number);
                 Ok(None)
             }
@@ -226,40 +237,41 @@ struct Lines<R> {
     source: R,
     file: String,
     number: usize,
-    line: Vec<u8>,
+    line: String,
     torn: Option<usize>,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line that is not blank.
-    fn next_line(&mut self) -> Result<Option<&str>, ReadError> {
+    /// Reads the next line that is not blank, unless there is none.
+    fn advance(&mut self) -> Result<bool, ReadError> {
+        let mut bytes = mem::take(&mut self.line).into_bytes();
         loop {
-            self.line.clear();
-            let read = self.source.read_until(b'\n', &mut self.line);
+            bytes.clear();
+            let read = self.source.read_until(b'\n', &mut bytes);
             if read.map_err(|error| self.error(Some(self.number + 1), error.into()))? == 0 {
-                return Ok(None);
+                return Ok(false);
             }
             self.number += 1;
-            if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
-                self.line.drain(..BYTE_ORDER_MARK.len());
+            if self.number == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
+                bytes.drain(..BYTE_ORDER_MARK.len());
             }
-            if !self.line.trim_ascii().is_empty() {
+            if !bytes.trim_ascii().is_empty() {
                 break;
             }
         }
-        let valid_up_to = match str::from_utf8(&self.line) {
-            Ok(_) => None,
-            // The end of a line that was cut off may stand in the middle of a character.
-            Err(error) if !self.line.ends_with(b"\n") && error.error_len().is_none() => {
-                self.line.truncate(error.valid_up_to());
-                None
-            }
-            Err(error) => Some(error.valid_up_to()),
-        };
-        if let Some(at) = valid_up_to {
-            return Err(self.error(Some(self.number), ReadReason::NotUtf8(at + 1)));
-        }
-        Ok(Some(str::from_utf8(&self.line).expect("the line was just checked")))
+        self.line = String::from_utf8(bytes).or_else(|error| match error.utf8_error() {
+            // Cut off in the middle of a character: with a whole one in its place the line is no less cut off.
+            flaw if flaw.error_len().is_none() => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+            flaw => Err(self.error(Some(self.number), ReadReason::NotUtf8(flaw.valid_up_to() + 1))),
+        })?;
+        Ok(true)
+    }
+
+    /// Whether the line, which cannot be read, was cut off in writing: the source ends in the middle of a value.
+    fn is_torn(&self) -> bool {
+        let ends_early = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_err_and(|error| error.is_eof());
+        // To `serde_json` a number that ends in a sign, a point or an `e` is wrong, not cut off; one more digit helps.
+        !self.line.ends_with('\n') && (ends_early(&self.line) || ends_early(&format!("{}0", self.line)))
     }
 
     fn error(&self, line: Option<usize>, reason: ReadReason) -> ReadError {
@@ -269,22 +281,21 @@ impl<R: BufRead> Lines<R> {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads one line, and only when it is wrong once more, to find the field that is.
-fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, ReadReason> {
-    serde_json::from_str(line).map_err(|first| {
-        let mut json = serde_json::Deserializer::from_str(line);
-        match serde_path_to_error::deserialize::<_, T>(&mut json) {
-            Err(error) => ReadReason::Field {
-                field: error.path().to_string(),
-                message: without_position(&error.inner().to_string()),
-            },
-            // The object itself is sound, so what follows it is not.
-            Ok(_) => ReadReason::Field { field: ".".to_owned(), message: without_position(&first.to_string()) },
-        }
+/// Reads the object of a line.
+fn parse<F: Fields<Context = ()>>(line: &str) -> Result<F::Output, ReadReason> {
+    let trail = Trail::default();
+    let mut json = serde_json::Deserializer::from_str(line.trim_ascii_end());
+    let object = Object::<F>::typed((), &trail).deserialize(&mut json);
+    object.and_then(|object| json.end().map(|()| object)).map_err(|error| {
+        let message = error.to_string();
+        // A wrong value is told by its path; where in the line the text itself breaks, only the column can say.
+        let message = match message.rsplit_once(" at line 1 column ") {
+            Some((what, _)) if error.is_data() => what.to_owned(),
+            Some((what, column)) => format!("{what} at column {column}"),
+            None => message,
+        };
+        let path = trail.into_path();
+        let field = if path.is_empty() { ".".to_owned() } else { Quotable(&path).to_string() };
+        ReadReason::Field { field, message: Quotable(&message).to_string() }
     })
-}
-
-/// An error of `serde_json` with its `at line 1 column N` made into `at column N`, since the line is known.
-fn without_position(message: &str) -> String {
-    message.replace(" at line 1 column ", " at column ")
 }

@@ -1,0 +1,48 @@
+//! Recorded text in errors.
+
+use std::fmt::{self, Write};
+
+/// Recorded text as an error may quote it: control characters escaped, so that a terminal obeys none of them, and of a
+/// long text the start and the end.
+pub(crate) struct Quotable<'a>(pub(crate) &'a str);
+
+/// So many bytes of a text that is longer than both together.
+const HEAD: usize = 240;
+const TAIL: usize = 120;
+
+impl fmt::Display for Quotable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0;
+        if text.len() <= HEAD + TAIL {
+            return escape(text, f);
+        }
+        escape(&text[..text.floor_char_boundary(HEAD)], f)?;
+        f.write_str(" … ")?;
+        escape(&text[text.ceil_char_boundary(text.len() - TAIL)..], f)
+    }
+}
+
+fn escape(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    text.chars().try_for_each(|c| match c {
+        '\'' | '"' | '\\' => f.write_char(c),
+        c => write!(f, "{}", c.escape_debug()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped_and_the_rest_stays() {
+        let quoted = Quotable("a \"b\" c:\\d é 店\u{1b}[2J\u{9b}\r\n\u{202e}\0").to_string();
+        assert_eq!(quoted, r#"a "b" c:\d é 店\u{1b}[2J\u{9b}\r\n\u{202e}\0"#);
+    }
+
+    #[test]
+    fn a_long_text_keeps_its_start_and_its_end() {
+        let quoted = Quotable(&format!("start{}end", "店".repeat(100_000))).to_string();
+        assert!(quoted.starts_with("start店") && quoted.contains("店 … 店") && quoted.ends_with("店end"), "{quoted}");
+        assert!(quoted.len() < 400, "{}", quoted.len());
+    }
+}
