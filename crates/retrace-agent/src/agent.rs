@@ -2,7 +2,6 @@
 
 use futures_core::future::BoxFuture;
 use retrace_events::History;
-use retrace_model::ModelError;
 use retrace_strategies::CompactError;
 
 use crate::context::{Halt, RunContext};
@@ -13,6 +12,9 @@ use crate::context::{Halt, RunContext};
 /// verification runs it many times at once.
 pub trait Agent: Send + Sync {
     /// Goes on from a history until the turn ends or the context says that the budget is spent.
+    ///
+    /// # Errors
+    /// When it cannot go on: what it did so far is still scored.
     fn resume<'a>(&'a self, history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>>;
 }
 
@@ -29,14 +31,11 @@ pub enum Turn {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// The model gave no answer.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The tools gave none.
+    /// Its context gave no answer.
     #[error(transparent)]
     Halt(#[from] Halt),
     /// Its history could not be compacted.
-    #[error("compaction failed: {0}")]
+    #[error("the compaction failed")]
     Compact(#[from] CompactError),
     /// Anything else that an agent of one's own may fail with.
     #[error("{message}")]

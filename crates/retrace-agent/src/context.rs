@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use retrace_env::{CallError, Toolbox};
 use retrace_events::tokens::Tokens;
 use retrace_events::{Action, EndReason, History, Response, ToolCall, ToolResult, ToolSpec};
-use retrace_model::{Model, ModelError, Prompt};
+use retrace_model::{Model, ModelError, Prompt, mix};
 use retrace_strategies::{Ask, CompactError, RunSoFar};
 use tracing::{Instrument, info_span};
 
@@ -30,11 +30,11 @@ pub enum Halt {
     #[error("the budget is spent")]
     BudgetSpent,
     /// The model gave no answer.
-    #[error(transparent)]
-    Model(ModelError),
+    #[error("the model gave no answer")]
+    Model(#[source] ModelError),
     /// The environment cannot answer a call.
-    #[error(transparent)]
-    Call(CallError),
+    #[error("a call got no result")]
+    Call(#[source] CallError),
 }
 
 #[derive(Default)]
@@ -48,7 +48,7 @@ struct State {
 #[derive(Clone, Debug)]
 pub(crate) enum Ended {
     Limit(EndReason),
-    Call(CallError),
+    Call { place: usize, error: CallError },
 }
 
 impl<'a> RunContext<'a> {
@@ -88,7 +88,7 @@ impl<'a> RunContext<'a> {
     /// # Errors
     /// When the budget is spent, before the model is asked; and when the model gives no answer.
     pub async fn respond(&self, history: &History) -> Result<Response, Halt> {
-        let prompt = Prompt { instructions: self.instructions, history, tools: self.tools(), seed: 0 };
+        let prompt = Prompt { instructions: self.instructions, history, tools: self.tools(), seed: self.seed };
         self.request(self.model, &prompt, true).await
     }
 
@@ -116,16 +116,19 @@ impl<'a> RunContext<'a> {
                 Ok(result)
             }
             Err(error) => {
-                self.state().end.get_or_insert_with(|| Ended::Call(error.clone()));
+                let mut state = self.state();
+                // Of calls side by side the first one issued counts, whichever breaks first.
+                let is_first = match &state.end {
+                    None => true,
+                    Some(Ended::Call { place: other, .. }) => place < *other,
+                    Some(Ended::Limit(_)) => false,
+                };
+                if is_first {
+                    state.end = Some(Ended::Call { place, error: error.clone() });
+                }
                 Err(Halt::Call(error))
             }
         }
-    }
-
-    /// Whether the actions or answers are spent, so that the model would not be asked again.
-    pub fn is_spent(&self) -> bool {
-        let state = self.state();
-        state.end.is_some() || self.budget.forbids_request(&state.account, true).is_some()
     }
 
     /// Asks a model within the limits of the run. The seed of the prompt is made from that of the run and the number
@@ -174,13 +177,4 @@ impl Ask for RunContext<'_> {
             })
         })
     }
-}
-
-/// The seed of the `number`th model call of a run: SplitMix64 (Steele, Lea & Flood 2014), so that neighbouring runs
-/// and calls have nothing in common.
-pub(crate) fn mix(seed: u64, number: u64) -> u64 {
-    let mut z = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -34,8 +34,10 @@ impl Run<'_> {
         let (account, ended) = cx.into_parts();
         let spent_actions = self.budget.max_actions.is_some_and(|limit| account.n_finished >= limit);
         let (end, history) = match (turn, ended) {
-            (_, Some(Ended::Call(CallError::OffTheRecord { call }))) => (EndReason::OffTheRecord { call }, None),
-            (_, Some(Ended::Call(error))) => (failed(Stage::Environment, &error), None),
+            (_, Some(Ended::Call { error: CallError::OffTheRecord { call }, .. })) => {
+                (EndReason::OffTheRecord { call }, None)
+            }
+            (_, Some(Ended::Call { error, .. })) => (failed(Stage::Environment, &error), None),
             (Ok(Turn::Ended(history) | Turn::Stopped(history)), _) if spent_actions => {
                 (EndReason::Budget, Some(history))
             }
@@ -44,9 +46,7 @@ impl Run<'_> {
             (Err(AgentError::Halt(Halt::BudgetSpent)), ended) => (limit(ended), None),
             // A strategy sees a limit of the run as a failed question.
             (Err(AgentError::Compact(_)), Some(Ended::Limit(reason))) => (reason, None),
-            (Err(AgentError::Model(error) | AgentError::Halt(Halt::Model(error))), _) => {
-                (failed(Stage::Model, &error), None)
-            }
+            (Err(AgentError::Halt(Halt::Model(error))), _) => (failed(Stage::Model, &error), None),
             (Err(error), _) => (failed(Stage::Agent, &error), None),
         };
         let rollout = Rollout {
@@ -67,8 +67,8 @@ fn limit(ended: Option<Ended>) -> EndReason {
     }
 }
 
-fn failed(stage: Stage, error: &dyn std::error::Error) -> EndReason {
-    EndReason::Failed(Failure { stage, message: error.to_string() })
+fn failed(stage: Stage, error: &(dyn std::error::Error + 'static)) -> EndReason {
+    EndReason::Failed(Failure::of(stage, error))
 }
 
 #[cfg(test)]

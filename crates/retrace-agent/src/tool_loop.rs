@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use retrace_events::{Event, History, ToolCall, ToolResult};
 use retrace_strategies::{CompactContext, Compacted, Strategy};
 use tracing::{Instrument, info_span};
 
 use crate::agent::{Agent, AgentError, Turn};
-use crate::context::{Halt, RunContext, mix};
+use crate::context::{Halt, RunContext};
 
 /// Asks the model, runs all calls of its response, and asks again, until a response holds no call.
 ///
@@ -36,56 +36,83 @@ impl ToolLoop {
     }
 
     async fn run(&self, mut history: History, cx: &RunContext<'_>) -> Result<Turn, AgentError> {
-        let mut most_events = self.compaction.as_ref().map_or(usize::MAX, |compaction| compaction.max_events);
-        for n in 1_u64.. {
-            let round = async {
-                if let Some(compaction) = &self.compaction
-                    && counting(&history) > most_events
-                {
-                    let mut compacting = CompactContext::new(cx, mix(n, 0));
-                    compacting.run = cx.run_so_far();
-                    match compaction.strategy.compact(&history, &mut compacting).await? {
-                        Compacted::Unchanged => {}
-                        Compacted::Changed(kept) => history = kept,
-                    }
-                    most_events = compaction.max_events.max(counting(&history));
-                }
-                let response = match cx.respond(&history).await {
-                    Ok(response) => response,
-                    Err(Halt::BudgetSpent) => return Ok(Some(true)),
-                    Err(halt) => return Err(AgentError::from(halt)),
-                };
-                let calls: Vec<_> = response.tool_calls().cloned().collect();
-                history.push(Event::Response(response));
-                if calls.is_empty() {
-                    return Ok(Some(false));
-                }
-                history.push(Event::results(run_calls(&calls, cx).await?));
-                Ok(None)
-            };
-            match round.instrument(info_span!("round", n)).await? {
-                None => {}
-                Some(true) => return Ok(Turn::Stopped(history)),
-                Some(false) => return Ok(Turn::Ended(history)),
+        let mut compacting = self.compaction.as_ref().map(Compacting::new);
+        let mut n = 0_u64;
+        loop {
+            n += 1;
+            let round = self.round(&mut history, compacting.as_mut(), cx).instrument(info_span!("round", n));
+            match round.await {
+                Ok(Round::Called) => {}
+                Ok(Round::Answered) => return Ok(Turn::Ended(history)),
+                Err(AgentError::Halt(Halt::BudgetSpent)) => return Ok(Turn::Stopped(history)),
+                Err(error) => return Err(error),
             }
         }
-        unreachable!("the loop ends only from inside")
+    }
+
+    /// One answer of the model, and the results of its calls.
+    async fn round(
+        &self,
+        history: &mut History,
+        compacting: Option<&mut Compacting<'_>>,
+        cx: &RunContext<'_>,
+    ) -> Result<Round, AgentError> {
+        if let Some(compacting) = compacting {
+            compacting.compact(history, cx).await?;
+        }
+        let response = cx.respond(history).await?;
+        let calls: Vec<_> = response.tool_calls().cloned().collect();
+        history.push(Event::Response(response));
+        if calls.is_empty() {
+            return Ok(Round::Answered);
+        }
+        history.push(Event::results(run_calls(&calls, cx).await?));
+        Ok(Round::Called)
     }
 }
 
+/// What the model did in a round.
+enum Round {
+    Called,
+    Answered,
+}
+
+/// A compaction, and how large the history may grow before the next one.
+struct Compacting<'a> {
+    compaction: &'a Compaction,
+    max_events: usize,
+}
+
+impl<'a> Compacting<'a> {
+    fn new(compaction: &'a Compaction) -> Self {
+        Self { compaction, max_events: compaction.max_events }
+    }
+
+    async fn compact(&mut self, history: &mut History, cx: &RunContext<'_>) -> Result<(), AgentError> {
+        if history.n_counting() <= self.max_events {
+            return Ok(());
+        }
+        // The context gives each question the seed of its model call.
+        let mut compacting = CompactContext::new(cx, 0);
+        compacting.run = cx.run_so_far();
+        if let Compacted::Changed(kept) = self.compaction.strategy.compact(history, &mut compacting).await? {
+            *history = kept;
+        }
+        self.max_events = self.compaction.max_events.max(history.n_counting());
+        Ok(())
+    }
+}
+
+/// Runs all calls of a response; of calls that get no result, the first one issued says why.
 async fn run_calls(calls: &[ToolCall], cx: &RunContext<'_>) -> Result<Vec<ToolResult>, Halt> {
     if cx.calls_are_independent() {
-        return try_join_all(calls.iter().map(|call| cx.call(call))).await;
+        return join_all(calls.iter().map(|call| cx.call(call))).await.into_iter().collect();
     }
     let mut results = Vec::with_capacity(calls.len());
     for call in calls {
         results.push(cx.call(call).await?);
     }
     Ok(results)
-}
-
-fn counting(history: &History) -> usize {
-    history.events().filter(|event| event.counts()).count()
 }
 
 impl Agent for ToolLoop {

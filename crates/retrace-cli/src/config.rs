@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indexmap::IndexMap;
-use retrace_events::cuts::Spacing;
+use retrace_events::cuts::{BadSpacing, Spacing};
 use retrace_events::{OutcomeRule, Recording};
 use retrace_strategies::StrategyConfig;
 use retrace_verifier::{Group, Settings, TimeLimits, Verifier};
@@ -15,25 +15,18 @@ use serde::de::{Deserialize, Deserializer, Error};
 use crate::failure::{self, hinted};
 use crate::{files, simulated};
 
-/// A configuration as it is written.
+/// A configuration as it is written. What is left out is as in [`Settings::default`].
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    #[serde(default = "defaults::horizon")]
-    pub(crate) horizon: usize,
-    #[serde(default = "defaults::samples")]
-    pub(crate) samples: u32,
-    #[serde(default = "defaults::every")]
-    every: usize,
-    #[serde(default = "defaults::min_prefix")]
-    min_prefix: usize,
-    #[serde(default)]
-    max_boundaries_per_recording: Limit,
-    #[serde(default = "defaults::concurrency")]
-    pub(crate) concurrency: usize,
-    #[serde(default)]
-    pub(crate) seed: u64,
-    #[serde(default = "defaults::control")]
+    pub(crate) horizon: Option<usize>,
+    pub(crate) samples: Option<u32>,
+    every: Option<usize>,
+    min_prefix: Option<usize>,
+    max_boundaries_per_recording: Option<Limit>,
+    pub(crate) concurrency: Option<usize>,
+    pub(crate) seed: Option<u64>,
+    #[serde(default = "with_control")]
     control: bool,
     agent: AgentConfig,
     #[serde(default)]
@@ -101,48 +94,18 @@ enum All {
     All,
 }
 
-impl Default for Limit {
-    fn default() -> Self {
-        Self::AtMost(4)
-    }
-}
-
 /// Seconds.
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 struct LimitsConfig {
-    model: u64,
-    tool: u64,
-    restore: u64,
-    strategy: u64,
+    model: Option<u64>,
+    tool: Option<u64>,
+    restore: Option<u64>,
+    strategy: Option<u64>,
 }
 
-impl Default for LimitsConfig {
-    fn default() -> Self {
-        let TimeLimits { model, tool, restore, strategy } = TimeLimits::default();
-        Self { model: model.as_secs(), tool: tool.as_secs(), restore: restore.as_secs(), strategy: strategy.as_secs() }
-    }
-}
-
-mod defaults {
-    pub(super) fn horizon() -> usize {
-        5
-    }
-    pub(super) fn samples() -> u32 {
-        3
-    }
-    pub(super) fn every() -> usize {
-        5
-    }
-    pub(super) fn min_prefix() -> usize {
-        3
-    }
-    pub(super) fn concurrency() -> usize {
-        4
-    }
-    pub(super) fn control() -> bool {
-        true
-    }
+fn with_control() -> bool {
+    true
 }
 
 impl Config {
@@ -159,13 +122,38 @@ impl Config {
         toml::from_str(&text).with_context(|| format!("failed to read the configuration `{}`", file.display()))
     }
 
-    /// Where recordings are cut.
-    pub(crate) fn spacing(&self) -> anyhow::Result<Spacing> {
-        let spacing = Spacing::new(self.every, self.min_prefix)?;
-        Ok(match self.max_boundaries_per_recording {
-            Limit::All(All::All) => spacing,
-            Limit::AtMost(limit) => spacing.at_most(limit)?,
+    /// How much is run.
+    pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
+        let default = Settings::default();
+        let seconds = |seconds: Option<u64>, default| seconds.map_or(default, Duration::from_secs);
+        Ok(Settings {
+            horizon: self.horizon.unwrap_or(default.horizon),
+            samples: self.samples.unwrap_or(default.samples),
+            spacing: self.spacing(default.spacing)?,
+            concurrency: self.concurrency.unwrap_or(default.concurrency),
+            seed: self.seed.unwrap_or(default.seed),
+            limits: TimeLimits {
+                model: seconds(self.limits.model, default.limits.model),
+                tool: seconds(self.limits.tool, default.limits.tool),
+                restore: seconds(self.limits.restore, default.limits.restore),
+                strategy: seconds(self.limits.strategy, default.limits.strategy),
+            },
+            ..default
         })
+    }
+
+    fn spacing(&self, mut spacing: Spacing) -> Result<Spacing, BadSpacing> {
+        if let Some(every) = self.every {
+            spacing = spacing.every(every)?;
+        }
+        if let Some(min_prefix) = self.min_prefix {
+            spacing = spacing.min_prefix(min_prefix)?;
+        }
+        match self.max_boundaries_per_recording {
+            None => Ok(spacing),
+            Some(Limit::All(All::All)) => Ok(spacing.without_limit()),
+            Some(Limit::AtMost(limit)) => spacing.at_most(limit),
+        }
     }
 
     /// The verification that it describes. Its paths are relative to `folder`.
@@ -173,22 +161,7 @@ impl Config {
         if self.recordings.is_empty() {
             return Err(hinted("the configuration names no recordings", "add a table `[[recordings]]` with `files`"));
         }
-        let limits = TimeLimits {
-            model: Duration::from_secs(self.limits.model),
-            tool: Duration::from_secs(self.limits.tool),
-            restore: Duration::from_secs(self.limits.restore),
-            strategy: Duration::from_secs(self.limits.strategy),
-        };
-        let settings = Settings {
-            horizon: self.horizon,
-            samples: self.samples,
-            spacing: self.spacing()?,
-            concurrency: self.concurrency,
-            seed: self.seed,
-            limits,
-            ..Settings::default()
-        };
-        let mut verifier = Verifier::new(self.agent.model()?, settings).control(self.control);
+        let mut verifier = Verifier::new(self.agent.model()?, self.settings()?).control(self.control);
         for (name, strategy) in self.strategies {
             verifier = verifier.strategy(name, strategy.0.build());
         }

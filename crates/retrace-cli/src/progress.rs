@@ -1,12 +1,17 @@
 //! The progress of a verification, on stderr when it is a terminal.
 
 use std::io::{IsTerminal, stderr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use retrace_report::counted;
 use retrace_verifier::Progress;
 
 /// Draws what a verification tells.
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    n_failed: AtomicUsize,
+}
 
 impl Bar {
     /// A bar where there is a terminal to draw it on, else nothing.
@@ -15,33 +20,36 @@ impl Bar {
         let style =
             ProgressStyle::with_template("{bar:30} {pos}/{len} rollouts, {msg} failed, {elapsed} so far, {eta} left");
         let bar = ProgressBar::with_draw_target(None, target);
-        Self(bar.with_style(style.expect("the template is well formed")).with_message("0"))
+        let bar = bar.with_style(style.expect("the template is well formed")).with_message("0");
+        Self { bar, n_failed: AtomicUsize::new(0) }
     }
 
     /// Draws one thing that has happened.
     pub(crate) fn draw(&self, progress: &Progress) {
         match progress {
-            Progress::Planned { n_rollouts, .. } => self.0.set_length(*n_rollouts as u64),
+            Progress::Planned { n_rollouts, .. } => self.bar.set_length(*n_rollouts as u64),
             Progress::NotNeeded { n_rollouts } => {
-                self.0.set_length(self.0.length().unwrap_or(0).saturating_sub(*n_rollouts as u64));
+                self.bar.set_length(self.bar.length().unwrap_or(0).saturating_sub(*n_rollouts as u64));
             }
             Progress::RolledOut { end, .. } => {
                 if end.is_failure() {
-                    let n_failed = self.0.message().parse().unwrap_or(0_u64) + 1;
-                    self.0.set_message(n_failed.to_string());
+                    let n_failed = self.n_failed.fetch_add(1, Ordering::Relaxed) + 1;
+                    self.bar.set_message(n_failed.to_string());
                 }
-                self.0.inc(1);
+                self.bar.inc(1);
             }
             _ => {}
         }
     }
-}
 
-impl Bar {
     /// Takes the bar away and says how long it took.
     pub(crate) fn finish(&self) {
-        self.0.finish_and_clear();
-        let seconds = self.0.elapsed().as_secs_f64();
-        eprintln!("{} rollouts in {seconds:.1} s, {} of them failed", self.0.position(), self.0.message());
+        self.bar.finish_and_clear();
+        let seconds = self.bar.elapsed().as_secs_f64();
+        let n_failed = self.n_failed.load(Ordering::Relaxed);
+        eprintln!(
+            "{} in {seconds:.1} s, {n_failed} of them failed",
+            counted(self.bar.position() as usize, "rollout", "rollouts")
+        );
     }
 }

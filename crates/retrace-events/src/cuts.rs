@@ -21,6 +21,13 @@ pub struct Spacing {
     max_per_recording: Option<usize>,
 }
 
+impl Default for Spacing {
+    /// The first cut after 3 actions, then one every 5, at most 4 a recording.
+    fn default() -> Self {
+        Self { every: 5, min_prefix: 3, max_per_recording: Some(4) }
+    }
+}
+
 /// A spacing that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` is 0, and must be at least 1")]
@@ -35,12 +42,29 @@ impl Spacing {
     /// # Errors
     /// When either is 0.
     pub fn new(every: usize, min_prefix: usize) -> Result<Self, BadSpacing> {
-        for (field, value) in [("every", every), ("min_prefix", min_prefix)] {
-            if value == 0 {
-                return Err(BadSpacing { field });
-            }
-        }
-        Ok(Self { every, min_prefix, max_per_recording: None })
+        Self::default().every(every)?.min_prefix(min_prefix).map(Self::without_limit)
+    }
+
+    /// The same with one cut every `every` actions.
+    ///
+    /// # Errors
+    /// When it is 0.
+    pub fn every(self, every: usize) -> Result<Self, BadSpacing> {
+        if every == 0 { Err(BadSpacing { field: "every" }) } else { Ok(Self { every, ..self }) }
+    }
+
+    /// The same with the first cut after `min_prefix` actions.
+    ///
+    /// # Errors
+    /// When it is 0.
+    pub fn min_prefix(self, min_prefix: usize) -> Result<Self, BadSpacing> {
+        if min_prefix == 0 { Err(BadSpacing { field: "min_prefix" }) } else { Ok(Self { min_prefix, ..self }) }
+    }
+
+    /// The same with no limit on the number of cuts.
+    #[must_use]
+    pub fn without_limit(self) -> Self {
+        Self { max_per_recording: None, ..self }
     }
 
     /// Keeps at most `limit` of the chosen cuts of a recording, spread evenly.

@@ -203,6 +203,12 @@ impl Event {
         !matches!(self, Self::Usage(_))
     }
 
+    /// Whether it is a request of nothing but parts that are sent only while no response follows, such as a warning.
+    pub fn is_request_scoped(&self) -> bool {
+        matches!(self, Self::Request(request)
+            if !request.content.is_empty() && request.content.iter().all(Part::is_request_scoped))
+    }
+
     /// Its own parts; the parts inside results are not among them.
     pub fn content(&self) -> &[Part] {
         match self {
@@ -229,6 +235,16 @@ impl Response {
     /// The text parts, joined; thinking is left out.
     pub fn text(&self) -> String {
         text_of(&self.content)
+    }
+}
+
+impl ToolResults {
+    /// Whether the same calls have the same outcomes in the same order, whatever their contents.
+    pub fn tells_the_same(&self, other: &Self) -> bool {
+        fn told(round: &ToolResults) -> impl Iterator<Item = (&str, &str, Outcome)> {
+            round.results.iter().map(|result| (&*result.call_id, &*result.name, result.outcome))
+        }
+        told(self).eq(told(other))
     }
 }
 

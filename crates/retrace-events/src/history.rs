@@ -42,6 +42,11 @@ impl History {
         self.n_shared + self.own.len()
     }
 
+    /// The number of events that a model may see.
+    pub fn n_counting(&self) -> usize {
+        self.events().filter(|event| event.counts()).count()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

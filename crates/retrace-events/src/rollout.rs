@@ -93,6 +93,26 @@ pub enum Stage {
     Agent,
 }
 
+impl Failure {
+    /// What broke, in the words of an error and its causes.
+    pub fn of(stage: Stage, error: &(dyn std::error::Error + 'static)) -> Self {
+        Self { stage, message: with_causes(error) }
+    }
+}
+
+/// An error and its causes in one line; a cause that the text before it repeats is left out.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut said = text.clone();
+    for cause in std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string) {
+        if !said.contains(&cause) {
+            text = format!("{text}: {cause}");
+            said = cause;
+        }
+    }
+    text
+}
+
 impl EndReason {
     /// Whether the rollout broke off, so that it says nothing beyond its finished actions.
     pub fn is_failure(&self) -> bool {

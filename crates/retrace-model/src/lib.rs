@@ -20,9 +20,11 @@ mod model;
 mod prompt;
 mod retry;
 mod scripted;
+mod seed;
 
 pub use futures_core::future::BoxFuture;
 pub use model::{Model, ModelError};
 pub use prompt::Prompt;
 pub use retry::{Backoff, Retry, Sleep};
 pub use scripted::{Asked, ScriptedModel, Step};
+pub use seed::mix;

@@ -17,6 +17,9 @@ pub trait Model: Send + Sync {
     fn name(&self) -> &str;
 
     /// Answers a prompt.
+    ///
+    /// # Errors
+    /// When there is no answer; [`ModelError::is_transient`] says whether another attempt may get one.
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>>;
 }
 
@@ -57,12 +60,6 @@ pub enum ModelError {
     Unusable {
         /// What is wrong with it.
         message: String,
-    },
-    /// The run may ask no more.
-    #[error("the budget of {limit} answers is spent")]
-    BudgetSpent {
-        /// How many answers it had.
-        limit: usize,
     },
 }
 

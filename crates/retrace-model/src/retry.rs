@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use futures_core::future::BoxFuture;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use retrace_events::Response;
 
 use crate::model::{Model, ModelError};
 use crate::prompt::Prompt;
+use crate::seed::mix;
 
 /// Waits. The floors that know no clock are handed one of these.
 pub trait Sleep: Send + Sync {
@@ -48,13 +47,13 @@ impl Backoff {
     /// The wait before repetition `n` (from 0) after `error`, or none if the error stands.
     pub fn wait(&self, n: u32, error: &ModelError, seed: u64) -> Option<Duration> {
         let asked = error.retry_after().unwrap_or_default();
-        if !error.is_transient() || n + 1 >= self.max_attempts || asked > self.longest_retry_after {
+        let is_last = n >= self.max_attempts.saturating_sub(1);
+        if !error.is_transient() || is_last || asked > self.longest_retry_after {
             return None;
         }
         let full = self.first_wait.saturating_mul(2_u32.saturating_pow(n)).min(self.longest_wait);
-        let mut chance = ChaCha8Rng::seed_from_u64(seed);
-        chance.set_stream(u64::from(n));
-        let share = f64::from(chance.next_u32()) / f64::from(u32::MAX);
+        // The upper half of the number, as a share of what fits it.
+        let share = (mix(seed, u64::from(n)) >> 32) as f64 / f64::from(u32::MAX);
         Some(full.mul_f64(1.0 - share / 2.0).max(asked))
     }
 }
@@ -81,17 +80,16 @@ impl<M: Model, S: Sleep> Model for Retry<M, S> {
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
         Box::pin(async move {
-            for n in 0.. {
+            let mut n = 0;
+            loop {
                 let error = match self.model.respond(prompt).await {
                     Ok(response) => return Ok(response),
                     Err(error) => error,
                 };
-                match self.backoff.wait(n, &error, prompt.seed) {
-                    Some(wait) => self.sleep.sleep(wait).await,
-                    None => return Err(error),
-                }
+                let Some(wait) = self.backoff.wait(n, &error, prompt.seed) else { return Err(error) };
+                self.sleep.sleep(wait).await;
+                n += 1;
             }
-            unreachable!("the backoff ends the attempts")
         })
     }
 }

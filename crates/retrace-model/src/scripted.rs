@@ -45,11 +45,6 @@ impl ScriptedModel {
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-
-    /// How many steps of the script are left.
-    pub fn n_left(&self) -> usize {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
 }
 
 impl Model for ScriptedModel {

@@ -41,6 +41,7 @@ mod text;
 mod view;
 
 pub use json::json;
+pub use number::counted;
 pub use printable::printable;
 pub use text::{COLUMNS, text};
 pub use view::{NoSuchHorizon, Row, RowOutcome, View};

@@ -73,7 +73,7 @@ pub(crate) fn grouped(count: u64) -> String {
 }
 
 /// `1 boundary`, `2 boundaries`.
-pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count as u64), if count == 1 { one } else { many })
 }
 

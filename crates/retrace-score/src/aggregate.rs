@@ -11,7 +11,7 @@ use retrace_stats::{Exact, Interval, Level, bootstrap_means, exact_permutation_t
 use crate::burden::{Burdens, Key};
 use crate::delta::{ArmMeans, Channels, HorizonScore, Score, Side, Unscored, burdens, score_arms};
 use crate::errors::{Place, Tally};
-use crate::input::{BoundaryOutcome, Compaction, Size, Spend, StrategyOutcome, Verification};
+use crate::input::{BoundaryOutcome, Compaction, MAX_HORIZON, Size, Spend, StrategyOutcome, Verification};
 use crate::report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, RESAMPLES,
     Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,
@@ -45,8 +45,8 @@ pub(crate) fn report(mut verification: Verification) -> Result<Report, ReportErr
 }
 
 fn check(verification: &Verification) -> Result<(), ReportError> {
-    if verification.horizon == 0 {
-        return Err(ReportError::NoHorizon);
+    if !(1..=MAX_HORIZON).contains(&verification.horizon) {
+        return Err(ReportError::BadHorizon { horizon: verification.horizon });
     }
     let mut recordings = HashSet::new();
     for recording in &verification.recordings {
@@ -574,7 +574,7 @@ mod tests {
             assert_eq!(report(verification).unwrap_err().to_string(), expected);
         };
         report(good()).unwrap();
-        check(|v| v.horizon = 0, "`horizon` is 0, and must be at least 1");
+        check(|v| v.horizon = 0, "`horizon` is 0, and must be from 1 to 1000");
         check(|v| v.recordings.push(v.recordings[0].clone()), "two recordings have the id `r`");
         check(|v| v.strategies.push("s".to_owned()), "two strategies have the name `s`");
         check(|v| v.control = Some("x".to_owned()), "the control `x` is not among the strategies");

@@ -9,6 +9,9 @@ use serde::Serialize;
 
 use crate::executed::Executed;
 
+/// The largest horizon: everything is worked out at each horizon up to the full one.
+pub const MAX_HORIZON: usize = 1_000;
+
 /// A whole verification: what is said once, and its boundaries.
 #[derive(Debug)]
 pub struct Verification {

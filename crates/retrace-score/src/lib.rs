@@ -59,8 +59,8 @@ pub use delta::{
 pub use errors::{ErrorCount, Place};
 pub use executed::{Executed, ExecutedCalls};
 pub use input::{
-    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, RecordingLength, ReplayDifference, ReplayFidelity,
-    Size, Spend, StrategyOutcome, UnusableRecording, Verification,
+    BoundaryOutcome, Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, RecordingLength, ReplayDifference,
+    ReplayFidelity, Size, Spend, StrategyOutcome, UnusableRecording, Verification,
 };
 pub use report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, RESAMPLES,

@@ -10,7 +10,9 @@ use crate::aggregate;
 use crate::burden::Burdens;
 use crate::delta::{ArmMeans, Channels, HorizonScore, Side, Unscored};
 use crate::errors::ErrorCount;
-use crate::input::{Compaction, EnvironmentKind, RecordingFacts, Size, Spend, UnusableRecording, Verification};
+use crate::input::{
+    Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, UnusableRecording, Verification,
+};
 use crate::number;
 
 /// The version of the JSON that a report is written as.
@@ -222,9 +224,12 @@ pub struct RolloutReport {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// The horizon is 0.
-    #[error("`horizon` is 0, and must be at least 1")]
-    NoHorizon,
+    /// The horizon is out of its range.
+    #[error("`horizon` is {horizon}, and must be from 1 to {MAX_HORIZON}")]
+    BadHorizon {
+        /// The horizon.
+        horizon: usize,
+    },
     /// Two recordings have one id.
     #[error("two recordings have the id `{id}`")]
     DuplicateRecording {

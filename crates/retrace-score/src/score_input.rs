@@ -9,7 +9,8 @@ use thiserror::Error;
 
 use crate::executed::ExecutedCalls;
 use crate::input::{
-    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, Size, Spend, StrategyOutcome, Verification,
+    BoundaryOutcome, Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, StrategyOutcome,
+    Verification,
 };
 
 /// The only version of the file there is.
@@ -141,8 +142,8 @@ impl TryFrom<Fields> for ScoreInput {
         if version != VERSION {
             return Err(format!("`version` is {version}, and the only one known is {VERSION}"));
         }
-        if horizon == 0 {
-            return Err("`horizon` is 0, and must be at least 1".to_owned());
+        if !(1..=MAX_HORIZON).contains(&horizon) {
+            return Err(format!("`horizon` is {horizon}, and must be from 1 to {MAX_HORIZON}"));
         }
         let mut strategies: Vec<String> = Vec::new();
         for name in boundaries.iter().flat_map(|boundary| boundary.strategies.keys()) {

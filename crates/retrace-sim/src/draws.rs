@@ -8,9 +8,12 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct Draws(ChaCha8Rng);
 
 impl Draws {
-    /// The draws of a seed.
+    /// The draws of a seed: the ChaCha key stream with 8 rounds, of which the first 8 of the 32 key bytes are the seed,
+    /// least significant first, and the others zero.
     pub fn new(seed: u64) -> Self {
-        Self(ChaCha8Rng::seed_from_u64(seed))
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        Self(ChaCha8Rng::from_seed(key))
     }
 
     /// Any number.

@@ -7,21 +7,24 @@ use retrace_events::{Event, History, Part, PartBody, Request};
 /// The events of `before` from `cut` on, behind what no strategy may drop: the leading system prompts, then what the
 /// strategy `made` in place of the events before the cut, then, in one request, the pinned parts that were cut off.
 pub(crate) fn keep_from(before: &History, cut: usize, made: Option<Event>) -> History {
-    let mut events: Vec<_> = leading_prompts(before)
-        .take_while(|(index, _)| *index < cut)
-        .map(|(index, prompts)| match before.get(index) {
+    let mut prompts = leading_prompts(before).peekable();
+    let (mut events, mut cut_off) = (Vec::new(), Vec::new());
+    for (index, event) in before.iter().take(cut).enumerate() {
+        if let Some((_, prompts)) = prompts.next_if(|(of, _)| *of == index) {
             // An event of nothing but prompts stays as it is, so that a second pass finds it so.
-            Some(event) if event.content().iter().all(is_system) => Arc::clone(event),
-            _ => request(prompts.into_iter().cloned().collect()),
-        })
-        .collect();
-    events.extend(made.map(Arc::new));
-    let n_head = events.len();
-    events.extend(before.iter().skip(cut).cloned());
-    let pins = missing_pins(before, &events);
-    if !pins.is_empty() {
-        events.insert(n_head, request(pins));
+            if event.content().iter().all(is_system) {
+                events.push(Arc::clone(event));
+                continue;
+            }
+            events.push(request(prompts.into_iter().cloned().collect()));
+        }
+        cut_off.extend(pins(event).cloned());
     }
+    events.extend(made.map(Arc::new));
+    if !cut_off.is_empty() {
+        events.push(request(cut_off));
+    }
+    events.extend(before.iter().skip(cut).cloned());
     History::new(events)
 }
 
@@ -40,16 +43,6 @@ pub(crate) fn leading_prompts(history: &History) -> impl Iterator<Item = (usize,
         (!was_ended).then(|| (index, prompts.collect::<Vec<_>>()))
     });
     requests.filter(|(_, prompts)| !prompts.is_empty())
-}
-
-/// The pinned parts of a history that are not among these events, counted as often as they stand there.
-fn missing_pins(before: &History, kept: &[Arc<Event>]) -> Vec<Part> {
-    let mut present: Vec<&Part> = kept.iter().flat_map(|event| pins(event)).collect();
-    let missing = before.events().flat_map(pins).filter(|pin| {
-        let found = present.iter().position(|part| part == pin);
-        found.map(|index| present.swap_remove(index)).is_none()
-    });
-    missing.cloned().collect()
 }
 
 /// The pinned parts of a request.

@@ -14,18 +14,21 @@ pub struct CompactContext<'a> {
     spend: Spend,
     /// How tokens are counted.
     pub counter: &'a dyn TokenCounter,
-    /// The context window of the run's model, if known.
+    /// The context window of the run's model, if known; for strategies that keep to a share of it.
     pub window: Option<Tokens>,
     /// What the run has used so far.
     pub run: RunSoFar,
-    /// What whoever wished for the compaction wants it to keep in view.
+    /// What whoever wished for the compaction wants it to keep in view; for strategies that write prose.
     pub focus: Option<&'a str>,
 }
 
 /// Whom a strategy's questions go to. Only the driver calls models, so accounting, limits and time limits hold for
 /// every strategy.
 pub trait Ask: Send + Sync {
-    /// Answers a prompt with the model of this name, or with the run's own model if there is none.
+    /// Answers a prompt with the model of this name, or with the run's own model if no name is given.
+    ///
+    /// # Errors
+    /// When there is no such model, when it may not be asked, and when it gives no answer.
     fn ask<'a>(
         &'a self,
         prompt: &'a Prompt<'a>,
@@ -59,7 +62,7 @@ pub struct RunSoFar {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spend {
     /// How many questions it asked, answered or not.
-    pub n_calls: u64,
+    pub n_model_calls: u64,
     /// The size of the questions, as the run's counter estimates it.
     pub question_tokens: Tokens,
     /// The tokens that the model reported.
@@ -97,8 +100,8 @@ impl<'a> CompactContext<'a> {
     ) -> Result<Response, CompactError> {
         let history = History::from(vec![Event::request(question)]);
         let question = count_sent(self.counter, &history);
-        let seed = self.seed.wrapping_add(self.spend.n_calls);
-        self.spend.n_calls += 1;
+        let seed = self.seed.wrapping_add(self.spend.n_model_calls);
+        self.spend.n_model_calls += 1;
         self.spend.question_tokens += question;
         let ask = self.asked.ok_or(CompactError::NotAsked { question })?;
         let prompt = Prompt { instructions: Some(instructions), history: &history, tools: &[], seed };

@@ -22,7 +22,15 @@ pub trait Strategy: Send + Sync {
         true
     }
 
+    /// The model that it asks for by name, if it does.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
     /// Compacts a history.
+    ///
+    /// # Errors
+    /// When there is nothing it can keep; the history is then left as it was.
     fn compact<'a>(
         &'a self,
         history: &'a History,
@@ -63,7 +71,7 @@ impl Compacted {
 #[non_exhaustive]
 pub enum CompactError {
     /// The model gave no answer.
-    #[error("the summary call failed: {0}")]
+    #[error("the summary call failed")]
     Model(#[from] ModelError),
     /// The model answered with nothing.
     #[error("the summary is empty")]

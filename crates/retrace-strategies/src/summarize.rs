@@ -63,6 +63,10 @@ impl Strategy for Summarize {
         Business::Summarizes
     }
 
+    fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
     fn settles(&self) -> bool {
         // Its own summary is one of the events that it summarizes.
         false
@@ -126,7 +130,7 @@ mod tests {
         let mut cx = CompactContext::without_model();
         let compacted = pollster::block_on(Summarize::new(1).compact(&history, &mut cx));
         assert!(matches!(compacted, Err(CompactError::NotAsked { question }) if question > Tokens(1000)));
-        assert_eq!(cx.spend().n_calls, 1);
+        assert_eq!(cx.spend().n_model_calls, 1);
     }
 
     #[test]

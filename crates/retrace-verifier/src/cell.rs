@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use retrace_agent::{Agent, Budget, Run};
 use retrace_env::{Environment, Replay};
 use retrace_events::tokens::count_sent;
-use retrace_events::{History, Rollout, RolloutKey, Stage};
+use retrace_events::{History, Rollout, RolloutKey, Stage, with_causes};
 use retrace_model::{Model, Prompt};
 use retrace_score::{Compaction, Size, Spend};
 use retrace_strategies::{Ask, BoxFuture, CompactContext, CompactError, Compacted, Strategy};
@@ -52,7 +52,7 @@ impl Ask for Setup {
         model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<retrace_events::Response, CompactError>> {
         Box::pin(async move {
-            let model = match model {
+            let model = match model.filter(|name| *name != self.model.name()) {
                 None => &self.model,
                 Some(name) => {
                     self.other_models.get(name).ok_or_else(|| CompactError::UnknownModel { name: name.to_owned() })?
@@ -80,12 +80,12 @@ impl Setup {
         });
         let spent = cx.spend();
         let spend = Spend {
-            n_model_calls: spent.n_calls,
+            n_model_calls: spent.n_model_calls,
             input_tokens: spent.usage.input_tokens,
             output_tokens: spent.usage.output_tokens,
         };
         let (compaction, history) = match compacted {
-            Err(error) => (Compaction::Failed { error: error.to_string() }, None),
+            Err(error) => (Compaction::Failed { error: with_causes(&error) }, None),
             Ok(Compacted::Unchanged) => (Compaction::Unchanged, Some(before)),
             Ok(Compacted::Changed(after)) => match post::flaw(&before, &after) {
                 Some(flaw) => (Compaction::Failed { error: flaw.to_owned() }, None),
@@ -93,7 +93,10 @@ impl Setup {
                 None => (Compaction::Compacted { size: Some(self.size(&after)) }, Some(post::shared(after))),
             },
         };
-        let lost_task = history.as_ref().is_some_and(|after| post::loses_task(&site.boundary.history(), after));
+        let lost_task = match (&compaction, &history) {
+            (Compaction::Compacted { .. }, Some(after)) => post::loses_task(&site.boundary.history(), after),
+            _ => false,
+        };
         CompactionOutcome { compaction, lost_task, spend, history }
     }
 
@@ -129,23 +132,8 @@ impl Setup {
     }
 
     fn size(&self, history: &History) -> Size {
-        Size {
-            events: history.events().filter(|event| event.counts()).count(),
-            tokens: count_sent(&*self.settings.counter, history),
-        }
+        Size { events: history.n_counting(), tokens: count_sent(&*self.settings.counter, history) }
     }
-}
-
-/// An error with its causes, each once.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

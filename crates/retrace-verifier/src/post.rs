@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use retrace_events::{Event, History, Outcome, ToolResults};
+use retrace_events::{Event, History, Part};
 
 /// What is wrong with a compacted history, if anything is: it must end with the boundary's `tool_results` event, the
 /// same calls in the same order with the same outcomes. Its contents may be blanked, and requests of nothing but parts
@@ -11,20 +11,21 @@ pub(crate) fn flaw(before: &History, after: &History) -> Option<&'static str> {
     if after.is_empty() {
         return Some("nothing was kept");
     }
-    let newest = |history: &History| history.iter().rev().find(|event| event.counts() && !is_warning(event)).cloned();
+    let newest =
+        |history: &History| history.iter().rev().find(|event| event.counts() && !event.is_request_scoped()).cloned();
     let (before, after) = (newest(before), newest(after));
     match (before.as_deref(), after.as_deref()) {
-        (Some(Event::ToolResults(before)), Some(Event::ToolResults(after))) if told(before).eq(told(after)) => None,
+        (Some(Event::ToolResults(before)), Some(Event::ToolResults(after))) if before.tells_the_same(after) => None,
         _ => Some("the newest results are not kept at the end"),
     }
 }
 
 /// Whether the first thing the user asked for is gone, and no summary stands in for it.
 pub(crate) fn loses_task(before: &History, after: &History) -> bool {
-    let turns = |event: &Event| {
+    fn turns(event: &Event) -> Vec<&Part> {
         let content = if let Event::Request(request) = event { &request.content[..] } else { &[] };
-        content.iter().filter(|part| part.is_user_turn() || part.marks.pinned).cloned().collect::<Vec<_>>()
-    };
+        content.iter().filter(|part| part.is_user_turn() || part.marks.pinned).collect()
+    }
     let Some(task) = before.events().map(turns).find(|turns| !turns.is_empty()) else { return false };
     let holds_task =
         |event: &Event| matches!(event, Event::Summary(_)) || turns(event).iter().any(|part| task.contains(part));
@@ -36,18 +37,9 @@ pub(crate) fn shared(history: History) -> History {
     if history.own().is_empty() { history } else { History::new(history.iter().map(Arc::clone).collect::<Vec<_>>()) }
 }
 
-fn told(round: &ToolResults) -> impl Iterator<Item = (&str, &str, Outcome)> {
-    round.results.iter().map(|result| (&*result.call_id, &*result.name, result.outcome))
-}
-
-fn is_warning(event: &Event) -> bool {
-    matches!(event, Event::Request(request)
-        if !request.content.is_empty() && request.content.iter().all(|part| part.is_request_scoped()))
-}
-
 #[cfg(test)]
 mod tests {
-    use retrace_events::{Part, Request, ToolCall, ToolResult};
+    use retrace_events::{Outcome, Request, ToolCall, ToolResult};
 
     use super::*;
 

@@ -3,12 +3,12 @@
 //! Boundaries are taken in order. A boundary's rollouts start when all its compactions are there, ahead of the
 //! compactions of later boundaries, so that only a few compacted histories exist at a time.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use indexmap::IndexMap;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use retrace_env::{Replay, check_rebuilds};
 use retrace_events::{Arm, History, Rollout, RolloutKey};
 use retrace_score::{BoundaryOutcome, Compaction, StrategyOutcome};
@@ -25,8 +25,9 @@ pub(crate) struct Outcome {
     pub(crate) boundaries: Vec<BoundaryOutcome>,
     /// What showed that an environment does not rebuild its world, by the index of the recording.
     pub(crate) shared_worlds: Vec<(usize, String)>,
-    /// How faithful the deepest replay of each recording was, by its index.
-    pub(crate) replays: Vec<(usize, Replay)>,
+    /// How faithful the replay of each recording was, by its index: the longest one, and of those as long that of the
+    /// first rollout.
+    pub(crate) replays: HashMap<usize, (RolloutKey, Replay)>,
 }
 
 enum Job {
@@ -54,7 +55,7 @@ pub(crate) async fn run(
     control: Option<&str>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Outcome {
-    let mut outcome = Outcome { boundaries: Vec::new(), shared_worlds: Vec::new(), replays: Vec::new() };
+    let mut outcome = Outcome { boundaries: Vec::new(), shared_worlds: Vec::new(), replays: HashMap::new() };
     let mut states: Vec<_> = sites.iter().map(|_| Progressing::new(setup)).collect();
     let mut upcoming = sites.iter().enumerate().flat_map(|(index, site)| {
         let check = site.checks_rebuilds.then_some(Job::CheckRebuilds { site: index });
@@ -98,7 +99,7 @@ pub(crate) async fn run(
             }
             Done::RolledOut { site, key, outcome: RolloutOutcome { rollout, replay } } => {
                 if let Some(replay) = replay {
-                    outcome.replays.push((sites[site].recording, replay));
+                    keep_longest(&mut outcome.replays, sites[site].recording, &key, replay);
                 }
                 if let Some(slot) = states[site].rollouts.get_mut(&key.arm) {
                     let end = rollout.end.clone();
@@ -113,15 +114,28 @@ pub(crate) async fn run(
     outcome
 }
 
+fn keep_longest(
+    replays: &mut HashMap<usize, (RolloutKey, Replay)>,
+    recording: usize,
+    key: &RolloutKey,
+    replay: Replay,
+) {
+    let rank = |key: &RolloutKey, replay: &Replay| (std::cmp::Reverse(replay.n_calls), key.clone());
+    let longest = replays.entry(recording).or_insert_with(|| (key.clone(), replay.clone()));
+    if rank(key, &replay) < rank(&longest.0, &longest.1) {
+        *longest = (key.clone(), replay);
+    }
+}
+
 async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
     match job {
         Job::CheckRebuilds { site } => {
             let Site { boundary, environment, .. } = &sites[site];
-            // Two restores. One that fails or does not end in time is seen again, and counted, in every rollout.
-            let limit = setup.settings.limits.restore * 2;
-            let difference = timeout(limit, check_rebuilds(&**environment, boundary)).await;
-            let difference = difference.ok().and_then(Result::ok).flatten().map(|difference| difference.to_string());
-            Done::CheckedRebuilds { site, difference }
+            // Two restores. One that fails, panics or does not end in time is seen again, and counted, in the rollouts.
+            let limit = setup.settings.limits.restore.saturating_mul(2);
+            let check = AssertUnwindSafe(check_rebuilds(&**environment, boundary)).catch_unwind();
+            let difference = timeout(limit, check).await.ok().and_then(Result::ok).and_then(Result::ok).flatten();
+            Done::CheckedRebuilds { site, difference: difference.map(|difference| difference.to_string()) }
         }
         Job::Compact { site, strategy } => {
             let outcome = setup.compact(&sites[site], &strategy).await;
@@ -169,13 +183,12 @@ impl Progressing {
             for sample in 0..setup.settings.samples {
                 let recording = site.boundary.trajectory().id().to_owned();
                 let key = RolloutKey { recording, cut: site.boundary.cut(), arm: arm.clone(), sample };
-                jobs.push(Job::RollOut { site: index, key, history: history.clone() });
+                jobs.push((key, history.clone()));
             }
             self.rollouts.insert(arm, vec![None; setup.settings.samples as usize]);
         }
-        let seed = seeds::of_order(setup.settings.seed, site.boundary.trajectory().id(), site.boundary.cut());
-        shuffle(&mut jobs, seed);
-        jobs
+        jobs.sort_by_cached_key(|(key, _)| seeds::of_order(setup.settings.seed, key));
+        jobs.into_iter().map(|(key, history)| Job::RollOut { site: index, key, history }).collect()
     }
 
     fn into_outcome(mut self, site: &Site) -> BoundaryOutcome {
@@ -195,14 +208,5 @@ impl Progressing {
             strategies: strategies.collect(),
             pre,
         }
-    }
-}
-
-/// Fisher and Yates's shuffle. The bias of the remainder is below 2⁻³² for any list that fits in memory here.
-fn shuffle<T>(items: &mut [T], seed: u64) {
-    let mut chance = ChaCha8Rng::seed_from_u64(seed);
-    for last in (1..items.len()).rev() {
-        let other = chance.next_u64() % (last as u64 + 1);
-        items.swap(last, usize::try_from(other).expect("an index below that of an item"));
     }
 }

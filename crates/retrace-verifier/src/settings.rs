@@ -6,9 +6,10 @@ use retrace_env::Environment;
 use retrace_events::Recording;
 use retrace_events::cuts::Spacing;
 use retrace_events::tokens::{FourCharacters, TokenCounter};
-use retrace_score::EnvironmentKind;
+use retrace_score::{EnvironmentKind, MAX_HORIZON};
 
 use crate::limits::TimeLimits;
+use crate::verifier::VerifyError;
 
 /// How much is run.
 #[derive(Clone)]
@@ -32,11 +33,10 @@ pub struct Settings {
 impl Default for Settings {
     /// Horizon 5, 3 samples, cuts every 5 actions after the first 3, at most 4 a recording, 4 at once.
     fn default() -> Self {
-        let spacing = Spacing::new(5, 3).and_then(|spacing| spacing.at_most(4));
         Self {
             horizon: 5,
             samples: 3,
-            spacing: spacing.expect("none of the numbers is 0"),
+            spacing: Spacing::default(),
             concurrency: 4,
             seed: 0,
             limits: TimeLimits::default(),
@@ -44,6 +44,38 @@ impl Default for Settings {
         }
     }
 }
+
+impl Settings {
+    /// Whether its numbers can be used.
+    ///
+    /// # Errors
+    /// With the first that is out of its range.
+    pub(crate) fn check(&self) -> Result<(), VerifyError> {
+        let numbers = [
+            ("horizon", self.horizon as u64, MAX_HORIZON as u64),
+            ("samples", self.samples.into(), MAX_SAMPLES.into()),
+            ("concurrency", self.concurrency as u64, MAX_CONCURRENCY as u64),
+        ];
+        let TimeLimits { model, tool, restore, strategy } = self.limits;
+        let limits = [("model", model), ("tool", tool), ("restore", restore), ("strategy", strategy)];
+        let limits = limits.map(|(name, limit)| (name, limit.as_millis().try_into().unwrap_or(u64::MAX), MAX_MILLIS));
+        for (setting, value, most) in numbers.into_iter().chain(limits) {
+            if !(1..=most).contains(&value) {
+                return Err(VerifyError::OutOfRange { setting, value, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most rollouts that an arm of a boundary may be given.
+const MAX_SAMPLES: u32 = 10_000;
+
+/// The most things that may run at once.
+const MAX_CONCURRENCY: usize = 10_000;
+
+/// The longest time limit, in milliseconds: a year.
+const MAX_MILLIS: u64 = 365 * 24 * 60 * 60 * 1000;
 
 /// Recordings that started from one state, and the environment that rebuilds it.
 #[derive(Clone)]

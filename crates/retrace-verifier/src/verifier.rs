@@ -37,11 +37,23 @@ pub struct Verifier {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// A number that must be at least 1 is 0.
-    #[error("`{setting}` is 0, and must be at least 1")]
-    Zero {
+    /// A number is out of its range.
+    #[error("`{setting}` is {value}, and must be from 1 to {most}")]
+    OutOfRange {
         /// The setting.
         setting: &'static str,
+        /// The number.
+        value: u64,
+        /// The largest it may be.
+        most: u64,
+    },
+    /// A strategy asks a model that the run does not have.
+    #[error("the strategy `{strategy}` asks the model `{model}`, which the run does not have")]
+    UnknownModel {
+        /// The name of the strategy.
+        strategy: String,
+        /// The name of the model.
+        model: String,
     },
     /// There is nothing to compare.
     #[error("there is no strategy to verify")]
@@ -64,6 +76,7 @@ impl VerifyError {
     /// What to do next.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::UnknownModel { .. } => Some("leave its `model` out to ask the run's own".to_owned()),
             Self::NoStrategies => Some("name at least one, such as a `tail_window`".to_owned()),
             Self::ControlNameTaken => Some("rename it, or leave the control out with `control = false`".to_owned()),
             Self::Cut(error) if !error.nearest.is_empty() => {
@@ -142,10 +155,10 @@ impl Verifier {
     pub async fn run(self, progress: &(dyn Fn(Progress) + Sync)) -> Result<Verification, VerifyError> {
         let Self { settings, agent, model, other_models, strategies, control, groups, mut unusable } = self;
         let (strategies, control) = named(strategies, control)?;
-        let numbers = [("horizon", settings.horizon), ("concurrency", settings.concurrency)];
-        for (setting, value) in numbers.into_iter().chain([("samples", settings.samples as usize)]) {
-            if value == 0 {
-                return Err(VerifyError::Zero { setting });
+        settings.check()?;
+        for (strategy, asks) in &strategies {
+            if let Some(name) = asks.model().filter(|name| *name != model.name() && !other_models.contains_key(*name)) {
+                return Err(VerifyError::UnknownModel { strategy: strategy.clone(), model: name.to_owned() });
             }
         }
         let Plan { sites, mut recordings, unusable: twins, n_left_out } = Plan::new(groups, &settings)?;
@@ -169,12 +182,8 @@ impl Verifier {
         for (recording, difference) in outcome.shared_worlds {
             recordings[recording].worlds_differ = Some(difference);
         }
-        for (recording, replay) in outcome.replays {
-            let best = &mut recordings[recording].replay;
-            let fidelity = fidelity(&replay);
-            if best.as_ref().is_none_or(|best| best.n_replayed < fidelity.n_replayed) {
-                *best = Some(fidelity);
-            }
+        for (recording, (_, replay)) in outcome.replays {
+            recordings[recording].replay = Some(fidelity(&replay));
         }
         Ok(Verification {
             horizon: setup.settings.horizon,

@@ -56,7 +56,7 @@ impl Model for Counting {
         self.shown.lock().unwrap().push(prompt.history.clone());
         let content = if prompt.tools.is_empty() {
             vec![retrace_events::Part::text("counted so far")]
-        } else if prompt.seed % 4 == 0 {
+        } else if prompt.seed.is_multiple_of(4) {
             Vec::new()
         } else {
             vec![PartBody::ToolCall(ToolCall::new("c", "count", "{}")).into()]
@@ -261,8 +261,16 @@ fn what_cannot_run_is_refused_before_anything_is_spent() {
         ("concurrency", Settings { concurrency: 0, ..settings() }),
     ] {
         let error = refused(new(settings).strategy("tail", tail()));
-        assert!(matches!(error, VerifyError::Zero { setting: zero } if zero == setting));
+        assert!(matches!(error, VerifyError::OutOfRange { setting: other, value: 0, .. } if other == setting));
     }
+    let error = refused(new(Settings { samples: u32::MAX, ..settings() }).strategy("tail", tail()));
+    assert_eq!(error.to_string(), "`samples` is 4294967295, and must be from 1 to 10000");
+    let limits = TimeLimits { restore: Duration::MAX, ..TimeLimits::default() };
+    let error = refused(new(Settings { limits, ..settings() }).strategy("tail", tail()));
+    assert!(matches!(error, VerifyError::OutOfRange { setting: "restore", .. }));
+    let asks = Summarize { target: 2, model: Some("another".to_owned()) };
+    let error = refused(new(settings()).strategy("summary", Arc::new(asks)));
+    assert!(matches!(error, VerifyError::UnknownModel { model, .. } if model == "another"));
 }
 
 #[test]
@@ -428,4 +436,38 @@ fn an_environment_that_hands_out_one_world_is_found() {
         .group(Group::new([recording("b", 6)], Arc::new(fresh_counters()))));
     let found: Vec<_> = verification.recordings.iter().map(|facts| facts.worlds_differ.is_some()).collect();
     assert_eq!(found, [true, false]);
+}
+
+#[test]
+fn a_strategy_may_ask_the_run_s_own_model_or_another_by_name() {
+    for name in ["counting", "other"] {
+        let other = Arc::<Counting>::default();
+        let asks = Summarize { target: 2, model: Some(name.to_owned()) };
+        let verification =
+            run(verifier(&Arc::default()).model("other", Arc::<Counting>::clone(&other)).strategy("s", Arc::new(asks)));
+        assert!(matches!(verification.boundaries[0].strategies["s"].compaction, Compaction::Compacted { .. }));
+        assert_eq!(other.shown.lock().unwrap().len(), if name == "other" { 2 } else { 0 });
+    }
+}
+
+/// An environment that panics.
+struct Broken;
+
+impl retrace_env::Environment for Broken {
+    fn restore<'a>(
+        &'a self,
+        _: &'a retrace_events::Boundary,
+    ) -> BoxFuture<'a, Result<retrace_env::Restored, retrace_env::RestoreError>> {
+        Box::pin(async { panic!("no world") })
+    }
+}
+
+#[test]
+fn an_environment_that_panics_costs_its_rollouts() {
+    let verification = run(Verifier::new(Arc::<Counting>::default(), settings())
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .group(Group::new([recording("a", 6)], Arc::new(Broken)))
+        .group(Group::new([recording("b", 6)], Arc::new(fresh_counters()))));
+    let failed: Vec<_> = verification.boundaries.iter().map(|boundary| boundary.pre[0].end.is_failure()).collect();
+    assert_eq!(failed, [true, true, false, false]);
 }

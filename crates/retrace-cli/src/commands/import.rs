@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use retrace_events::codec::write_recording;
 use retrace_formats::{ImportOptions, Imported, openai_chat};
+use retrace_report::counted;
 
 use crate::args::ImportArgs;
 use crate::exit::Exit;
@@ -37,13 +38,21 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit> {
             write_recording(&mut bytes, &recording)?;
             match files::write(&args.output.join(format!("{name}.jsonl")), &bytes, args.force)? {
                 Written::AsBefore => n_as_before += 1,
-                Written::New | Written::Replaced => n_written += 1,
+                Written::New | Written::Replaced => {
+                    n_written += 1;
+                    n_actions +=
+                        retrace_events::actions_from_events(recording.events.iter().map(|event| &**event)).len();
+                }
             }
-            n_actions += retrace_events::actions_from_events(recording.events.iter().map(|event| &**event)).len();
         }
     }
-    let as_before = if n_as_before > 0 { format!(", {n_as_before} were there already") } else { String::new() };
-    print(&format!("{n_written} recordings with {n_actions} actions written to {}{as_before}", args.output.display()))?;
+    let written = counted(n_written, "recording", "recordings");
+    let actions = counted(n_actions, "action", "actions");
+    let as_before = match n_as_before {
+        0 => String::new(),
+        n => format!("; {} there already", counted(n, "recording was", "recordings were")),
+    };
+    print(&format!("{written} with {actions} written to {}{as_before}", args.output.display()))?;
     Ok(Exit::Ok)
 }
 

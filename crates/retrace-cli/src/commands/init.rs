@@ -21,6 +21,8 @@ const TEMPLATE: &str = include_str!("retrace.toml");
 
 #[cfg(test)]
 mod tests {
+    use retrace_verifier::Settings;
+
     use super::*;
     use crate::config::Config;
 
@@ -28,6 +30,10 @@ mod tests {
     fn the_template_is_a_configuration() {
         let config: Config = toml::from_str(TEMPLATE).unwrap();
         assert_eq!(config.strategies.len(), 2);
+        let (written, default) = (config.settings().unwrap(), Settings::default());
+        assert_eq!((written.horizon, written.samples, written.seed), (default.horizon, default.samples, default.seed));
+        assert_eq!((written.concurrency, written.spacing), (default.concurrency, default.spacing));
+        assert_eq!(written.limits, default.limits);
         // What is commented out is right as well.
         let everything = TEMPLATE.replace("\n# (optional) ", "\n");
         assert_ne!(everything, TEMPLATE);

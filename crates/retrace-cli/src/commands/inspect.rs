@@ -9,11 +9,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use indexmap::IndexMap;
 use retrace_events::cuts::Spacing;
-use retrace_events::tokens::{FourCharacters, TokenCounter, count_sent};
+use retrace_events::tokens::{TokenCounter, count_sent};
 use retrace_events::{Boundary, PairingFinding, Trajectory};
 use retrace_report::json;
 use retrace_stats::{Exact, median, nearest_double};
 use retrace_strategies::{CompactContext, CompactError, Compacted, Strategy, Summarize, TailWindow};
+use retrace_verifier::Settings;
 use serde::Serialize;
 
 use crate::args::InspectArgs;
@@ -24,7 +25,7 @@ use crate::{failure, files, output};
 /// What is said of recordings.
 #[derive(Serialize)]
 struct Inspection {
-    token_counter: &'static str,
+    token_counter: String,
     recordings: Vec<Facts>,
     total: Total,
     /// What strategies keep at the boundaries, by name.
@@ -43,7 +44,7 @@ struct Facts {
     repeats: usize,
     /// Results of which nobody has said whether they are failures.
     undecided: usize,
-    /// Events before each boundary that a verification would take.
+    /// Events before each boundary that a verification with this spacing takes.
     boundaries: Vec<usize>,
     /// How many more there would be without the limit per recording.
     left_out: usize,
@@ -91,10 +92,7 @@ struct Kept {
 pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
     let config = args.config.as_deref().map(Config::read).transpose()?;
     let rule = args.outcome.failed_if.clone().or_else(|| config.as_ref().and_then(|config| config.outcome.clone()));
-    let spacing = match &config {
-        Some(config) => config.spacing()?,
-        None => Spacing::new(5, 3)?.at_most(4)?,
-    };
+    let settings = config.as_ref().map_or_else(|| Ok(Settings::default()), Config::settings)?;
     let strategies = match config {
         Some(config) => config.strategies.into_iter().map(|(name, strategy)| (name, strategy.0.build())).collect(),
         None => default_strategies(),
@@ -112,18 +110,18 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
             Err(error) => return Err(error),
         };
         let trajectory = Arc::new(Trajectory::new(recording));
-        let (facts, cuts) = Facts::new(file, &trajectory, &spacing, args.cuts);
+        let (facts, cuts) = Facts::new(file, &trajectory, &settings.spacing, args.cuts);
         for cut in cuts {
             boundaries.push(Boundary::new(&trajectory, cut)?);
         }
         recordings.push(facts);
     }
     let inspection = Inspection {
-        token_counter: "characters / 4",
+        token_counter: settings.counter.name().to_owned(),
         total: Total::new(&recordings),
         strategies: strategies
             .iter()
-            .map(|(name, strategy)| (name.clone(), Kept::new(&**strategy, &boundaries)))
+            .map(|(name, strategy)| (name.clone(), Kept::new(&**strategy, &boundaries, &*settings.counter)))
             .collect(),
         recordings,
     };
@@ -196,8 +194,7 @@ impl Total {
 
 impl Kept {
     /// Applies a strategy at every boundary, with no model to ask.
-    fn new(strategy: &dyn Strategy, boundaries: &[Boundary]) -> Self {
-        let counter: &dyn TokenCounter = &FourCharacters;
+    fn new(strategy: &dyn Strategy, boundaries: &[Boundary], counter: &dyn TokenCounter) -> Self {
         let (mut unchanged, mut failed, mut questions, mut shares) = (0, 0, Vec::new(), Vec::new());
         for boundary in boundaries {
             let before = boundary.history();

@@ -14,12 +14,12 @@ use crate::progress::Bar;
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     let mut config = Config::read(&args.config)?;
-    config.horizon = args.horizon.unwrap_or(config.horizon);
-    config.samples = args.samples.unwrap_or(config.samples);
-    config.concurrency = args.concurrency.unwrap_or(config.concurrency);
-    config.seed = args.seed.unwrap_or(config.seed);
+    config.horizon = args.horizon.or(config.horizon);
+    config.samples = args.samples.or(config.samples);
+    config.concurrency = args.concurrency.or(config.concurrency);
+    config.seed = args.seed.or(config.seed);
     config.outcome = args.outcome.failed_if.clone().or(config.outcome);
-    args.output.check_horizon(config.horizon)?;
+    args.output.check_horizon(config.settings()?.horizon)?;
     let folder = args.config.parent().unwrap_or(Path::new(""));
     output::report(verify(config.verifier(folder)?)?, &args.output)
 }

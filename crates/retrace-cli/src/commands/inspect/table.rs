@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use retrace_report::layout::{elide, left, right, wrap};
-use retrace_report::{COLUMNS, printable};
+use retrace_report::{COLUMNS, counted, printable};
 
 use super::{Facts, Inspection, Kept, Total};
 
@@ -19,7 +19,10 @@ pub(super) fn text(inspection: &Inspection) -> String {
     }
     let total = &inspection.total;
     if total.recordings > 1 {
-        lines.push(line(&format!("{} recordings", total.recordings), sums(total).map(|number| number.to_string())));
+        lines.push(line(
+            &counted(total.recordings, "recording", "recordings"),
+            sums(total).map(|number| number.to_string()),
+        ));
     }
     lines.extend(cuts(&inspection.recordings));
     lines.extend(kept(inspection));
@@ -104,27 +107,30 @@ fn notes(inspection: &Inspection) -> Vec<String> {
     let mut notes = Vec::new();
     if total.undecided > 0 {
         notes.push(format!(
-            "The source does not say of {} results whether they are failures, so they count as successes. Say which are \
-             with a rule, such as --failed-if prefix:Error.",
-            total.undecided
+            "The source does not say of {} whether they are failures, so they count as successes. Say which are with a \
+             rule, such as --failed-if prefix:Error.",
+            counted(total.undecided, "result", "results")
         ));
     }
     if total.left_out > 0 {
         notes.push(format!(
             "{} left out by max_boundaries_per_recording; \"all\" lifts that limit.",
-            if total.left_out == 1 {
-                "1 more boundary is".to_owned()
-            } else {
-                format!("{} more boundaries are", total.left_out)
-            }
+            counted(total.left_out, "more boundary is", "more boundaries are")
         ));
     }
     let unanswered: usize = inspection.recordings.iter().map(|facts| facts.unanswered_calls).sum();
     let orphans: usize = inspection.recordings.iter().map(|facts| facts.orphan_results).sum();
-    if unanswered + orphans > 0 {
-        notes.push(format!(
-            "{unanswered} calls were never answered and are no actions; {orphans} results answer no call and are skipped."
-        ));
+    if unanswered > 0 {
+        let unanswered = counted(
+            unanswered,
+            "call was never answered and is no action",
+            "calls were never answered and are no actions",
+        );
+        notes.push(format!("{unanswered}."));
+    }
+    if orphans > 0 {
+        let skipped = counted(orphans, "result answers no call and is", "results answer no call and are");
+        notes.push(format!("{skipped} skipped."));
     }
     if total.boundaries == 0 {
         notes.push(
