@@ -1,11 +1,15 @@
 //! All that an agent may reach: a model and tools, within a budget.
 
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use futures_core::future::BoxFuture;
+use futures_util::FutureExt;
 use retrace_env::{CallError, Toolbox};
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, History, Response, ToolCall, ToolResult, ToolSpec};
+use retrace_events::{Action, EndReason, History, Response, ToolCall, ToolResult, ToolSpec, panic_text};
 use retrace_model::{Model, ModelError, Prompt, mix};
 use retrace_strategies::{Ask, CompactError, RunSoFar};
 use tracing::{Instrument, info_span};
@@ -99,14 +103,14 @@ impl<'a> RunContext<'a> {
     pub async fn call(&self, call: &ToolCall) -> Result<ToolResult, Halt> {
         let place = {
             let mut state = self.state();
-            if state.end.is_some() {
-                return Err(Halt::BudgetSpent);
-            }
-            if self.budget.forbids_call(&state.account) {
+            if state.end.is_none() && self.budget.forbids_call(&state.account) {
                 state.end = Some(Ended::Limit(EndReason::Budget));
-                return Err(Halt::BudgetSpent);
             }
-            state.account.open_call()
+            state.end.is_none().then(|| state.account.open_call())
+        };
+        let Some(place) = place else {
+            yield_once().await;
+            return Err(Halt::BudgetSpent);
         };
         let span = info_span!("execute_tool", name = &*call.name);
         match self.toolbox.call(&call.name, &call.arguments).instrument(span).await {
@@ -138,14 +142,24 @@ impl<'a> RunContext<'a> {
             let mut state = self.state();
             if let Some(reason) = self.budget.forbids_request(&state.account, is_answer) {
                 state.end.get_or_insert(Ended::Limit(reason));
-                return Err(Halt::BudgetSpent);
+                None
+            } else {
+                state.account.n_requests += 1;
+                Some(state.account.n_requests)
             }
-            state.account.n_requests += 1;
-            state.account.n_requests
+        };
+        let Some(number) = number else {
+            yield_once().await;
+            return Err(Halt::BudgetSpent);
         };
         let prompt = Prompt { seed: mix(self.seed, number), ..*prompt };
         let span = info_span!("chat", model = model.name());
-        let response = model.respond(&prompt).instrument(span).await.map_err(Halt::Model)?;
+        // Made inside the future that is watched: a model may panic before it returns one.
+        let answer = AssertUnwindSafe(async { model.respond(&prompt).await }.instrument(span)).catch_unwind().await;
+        let answer = answer.unwrap_or_else(|panic| {
+            Err(ModelError::Unusable { message: format!("the model panicked: {}", panic_text(&*panic)) })
+        });
+        let response = answer.map_err(Halt::Model)?;
         self.state().account.book_response(&response, is_answer);
         Ok(response)
     }
@@ -158,6 +172,19 @@ impl<'a> RunContext<'a> {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Lets others run, so that an agent that does not stop when its budget is spent can be stopped.
+async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Questions of a strategy go to the run's own model and count toward the run's limits.

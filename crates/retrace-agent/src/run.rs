@@ -1,7 +1,12 @@
 //! One run of an agent, from a history to a rollout.
 
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
 use retrace_env::{CallError, Toolbox};
-use retrace_events::{EndReason, Failure, History, Rollout, Stage};
+use retrace_events::{EndReason, Failure, History, Rollout, Stage, panic_text};
 use retrace_model::Model;
 
 use crate::agent::{Agent, AgentError, Turn};
@@ -27,12 +32,29 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Runs the agent to its end: what it did, and its history if it did not fail.
     ///
-    /// Nothing makes it fail: a run that breaks off is a rollout that says why.
+    /// Nothing makes it fail: a run that breaks off, or panics, is a rollout that says why and keeps what it had
+    /// finished.
     pub async fn execute(self, agent: &dyn Agent) -> (Rollout, Option<History>) {
+        self.execute_until(agent, std::future::pending()).await
+    }
+
+    /// As [`execute`](Self::execute), but stops the agent when `deadline` is there, whose text says why.
+    pub async fn execute_until(
+        self,
+        agent: &dyn Agent,
+        deadline: impl Future<Output = String>,
+    ) -> (Rollout, Option<History>) {
         let cx = RunContext::new(self.instructions, self.model, self.toolbox, self.budget, self.seed);
-        let turn = agent.resume(self.history, &cx).await;
+        let turn = AssertUnwindSafe(agent.resume(self.history, &cx)).catch_unwind();
+        let turn = match select(pin!(turn), pin!(deadline)).await {
+            Either::Left((Ok(turn), _)) => turn,
+            Either::Left((Err(panic), _)) => Err(other(format!("the agent panicked: {}", panic_text(&*panic)))),
+            Either::Right((message, _)) => Err(other(message)),
+        };
         let (account, ended) = cx.into_parts();
-        let spent_actions = self.budget.max_actions.is_some_and(|limit| account.n_finished >= limit);
+        // A call that did not finish leaves a gap, and what was done behind it is not what the agent did next.
+        let actions: Vec<_> = account.actions.into_iter().map_while(|action| action).collect();
+        let spent_actions = self.budget.max_actions.is_some_and(|limit| actions.len() >= limit);
         let (end, history) = match (turn, ended) {
             (_, Some(Ended::Call { error: CallError::OffTheRecord { call }, .. })) => {
                 (EndReason::OffTheRecord { call }, None)
@@ -50,7 +72,7 @@ impl Run<'_> {
             (Err(error), _) => (failed(Stage::Agent, &error), None),
         };
         let rollout = Rollout {
-            actions: account.actions.into_iter().flatten().collect(),
+            actions,
             end,
             n_answers: u32::try_from(account.n_answers).unwrap_or(u32::MAX),
             input_tokens: account.input_tokens,
@@ -58,6 +80,10 @@ impl Run<'_> {
         };
         (rollout, history)
     }
+}
+
+fn other(message: String) -> AgentError {
+    AgentError::Other { message }
 }
 
 fn limit(ended: Option<Ended>) -> EndReason {
@@ -200,6 +226,97 @@ mod tests {
         };
         let (rollout, _) = pollster::block_on(run.execute(&agent));
         assert_eq!((rollout.end, rollout.actions.len(), agent.0.into_inner()), (EndReason::Budget, 4, 4));
+    }
+
+    /// An agent that never takes no for an answer.
+    struct Deaf;
+
+    impl Agent for Deaf {
+        fn resume<'a>(&'a self, history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+            Box::pin(async move {
+                loop {
+                    drop(cx.respond(&history).await);
+                    drop(cx.call(&call("work")).await);
+                }
+            })
+        }
+    }
+
+    #[test]
+    fn an_agent_that_goes_on_without_a_budget_is_stopped_by_its_deadline() {
+        let (model, ran) = (ScriptedModel::new(Vec::<Step>::new()), Arc::default());
+        let run = Run {
+            history: History::from(Vec::new()),
+            instructions: None,
+            model: &model,
+            toolbox: &toolbox(&ran),
+            budget: Budget::actions(2),
+            seed: 0,
+        };
+        let deadline = async {
+            for _ in 0..100 {
+                yield_once().await;
+            }
+            "no end within its time".to_owned()
+        };
+        let (rollout, _) = pollster::block_on(run.execute_until(&Deaf, deadline));
+        let failure = Failure { stage: Stage::Agent, message: "no end within its time".to_owned() };
+        assert_eq!((rollout.end, rollout.actions.len()), (EndReason::Failed(failure), 2));
+    }
+
+    /// A model that panics at its third call.
+    struct Panicking(AtomicUsize);
+
+    impl Model for Panicking {
+        fn name(&self) -> &str {
+            "panicking"
+        }
+
+        fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+            assert!(self.0.fetch_add(1, Ordering::Relaxed) < 2, "no idea");
+            let content = vec![retrace_events::PartBody::ToolCall(call("work")).into()];
+            Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+        }
+    }
+
+    #[test]
+    fn a_panic_keeps_what_was_finished_and_names_what_broke() {
+        let (model, ran) = (Panicking(AtomicUsize::new(0)), Arc::default());
+        let run = Run {
+            history: History::from(Vec::new()),
+            instructions: None,
+            model: &model,
+            toolbox: &toolbox(&ran),
+            budget: Budget::actions(5),
+            seed: 0,
+        };
+        let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
+        let EndReason::Failed(failure) = rollout.end else { panic!("{:?}", rollout.end) };
+        assert_eq!((failure.stage, rollout.actions.len()), (Stage::Model, 2));
+        assert_eq!(failure.message, "unusable answer: the model panicked: no idea");
+    }
+
+    #[test]
+    fn what_was_done_behind_a_call_that_broke_is_not_scored() {
+        let broken = FnTool::new_async("broken", "breaks late", |_: NoArguments| async {
+            yield_once().await;
+            assert!(false, "the world is gone");
+            "never"
+        });
+        let work = FnTool::new("work", "works", |_: NoArguments| "done");
+        let toolbox = Toolbox::builder().tool(broken).tool(work).independent(true).build().unwrap();
+        let model = ScriptedModel::new([calls(&["work", "broken", "work", "work"])]);
+        let run = Run {
+            history: History::from(Vec::new()),
+            instructions: None,
+            model: &model,
+            toolbox: &toolbox,
+            budget: Budget::actions(2),
+            seed: 0,
+        };
+        let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
+        assert_eq!(rollout.actions.len(), 1);
+        assert!(!rollout.reaches(2));
     }
 
     #[test]

@@ -102,6 +102,7 @@ struct LimitsConfig {
     tool: Option<u64>,
     restore: Option<u64>,
     strategy: Option<u64>,
+    rollout: Option<u64>,
 }
 
 fn with_control() -> bool {
@@ -137,6 +138,7 @@ impl Config {
                 tool: seconds(self.limits.tool, default.limits.tool),
                 restore: seconds(self.limits.restore, default.limits.restore),
                 strategy: seconds(self.limits.strategy, default.limits.strategy),
+                rollout: seconds(self.limits.rollout, default.limits.rollout),
             },
             ..default
         })

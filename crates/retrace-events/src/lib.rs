@@ -75,6 +75,6 @@ pub use outcome_rule::{OutcomeRule, OutcomeRuleError};
 pub use part::{Marks, Media, MediaKind, MediaSource, Part, PartBody, Thinking, ToolCall};
 pub use raw::{Extra, Raw};
 pub use recording::{FORMAT_VERSION, Header, Recording, ToolSpec};
-pub use rollout::{Arm, EndReason, Failure, Rollout, RolloutKey, Stage, with_causes};
+pub use rollout::{Arm, EndReason, Failure, Rollout, RolloutKey, Stage, panic_text, with_causes};
 pub use signature::{Signature, canonical_arguments};
 pub use trajectory::{PairingFinding, RecordedAction, Trajectory};

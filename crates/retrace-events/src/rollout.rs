@@ -1,5 +1,6 @@
 //! Rollouts: what an agent did after it was resumed.
 
+use std::any::Any;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -98,6 +99,12 @@ impl Failure {
     pub fn of(stage: Stage, error: &(dyn std::error::Error + 'static)) -> Self {
         Self { stage, message: with_causes(error) }
     }
+}
+
+/// What a panic says, if it says anything.
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(|text| &**text));
+    text.unwrap_or("it gave no reason")
 }
 
 /// An error and its causes in one line; a cause that the text before it repeats is left out.

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use indexmap::IndexMap;
 use retrace_agent::{Agent, Budget, Run};
-use retrace_env::{Environment, Replay};
+use retrace_env::{Environment, Replay, Restored};
 use retrace_events::tokens::count_sent;
-use retrace_events::{History, Rollout, RolloutKey, Stage, with_causes};
-use retrace_model::{Model, Prompt};
+use retrace_events::{History, Rollout, RolloutKey, Stage, panic_text, with_causes};
+use retrace_model::{Model, Prompt, Retry};
 use retrace_score::{Compaction, Size, Spend};
 use retrace_strategies::{Ask, BoxFuture, CompactContext, CompactError, Compacted, Strategy};
 use tracing::{Instrument, info_span};
 
-use crate::limits::Timed;
+use crate::limits::{Timed, TokioSleep};
 use crate::plan::Site;
 use crate::settings::Settings;
 use crate::{post, seeds};
@@ -23,10 +23,13 @@ use crate::{post, seeds};
 pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) agent: Arc<dyn Agent>,
-    pub(crate) model: Timed<Arc<dyn Model>>,
-    pub(crate) other_models: IndexMap<String, Timed<Arc<dyn Model>>>,
+    pub(crate) model: PatientModel,
+    pub(crate) other_models: IndexMap<String, PatientModel>,
     pub(crate) strategies: IndexMap<String, Arc<dyn Strategy>>,
 }
+
+/// A model with a time limit on each attempt, asked again when its error is transient.
+pub(crate) type PatientModel = Retry<Timed<Arc<dyn Model>>, TokioSleep>;
 
 /// What came of applying a strategy at a boundary.
 pub(crate) struct CompactionOutcome {
@@ -100,42 +103,38 @@ impl Setup {
         CompactionOutcome { compaction, lost_task, spend, history }
     }
 
-    /// Resumes the agent from a history in an environment restored to the boundary. A panic is a failed rollout.
+    /// Resumes the agent from a history in an environment restored to the boundary.
     pub(crate) async fn roll_out(&self, site: &Site, key: &RolloutKey, history: History) -> RolloutOutcome {
         let span = info_span!("rollout", boundary = key.cut, arm = %key.arm, sample = key.sample);
-        let mut replay = None;
-        let rollout =
-            AssertUnwindSafe(self.resume(site, key, history, &mut replay)).catch_unwind().instrument(span).await;
-        let rollout = rollout.unwrap_or_else(|panic| {
-            Rollout::failed(Stage::Agent, format!("the agent panicked: {}", panic_text(&*panic)))
-        });
-        RolloutOutcome { rollout, replay }
+        self.resume(site, key, history).instrument(span).await
     }
 
-    async fn resume(&self, site: &Site, key: &RolloutKey, history: History, replay: &mut Option<Replay>) -> Rollout {
-        let environment = Timed::new(&*site.environment, self.settings.limits.restore);
-        let restored = match environment.restore(&site.boundary).await {
+    async fn resume(&self, site: &Site, key: &RolloutKey, history: History) -> RolloutOutcome {
+        let limits = self.settings.limits;
+        let environment = Timed::new(&*site.environment, limits.restore);
+        let Restored { toolbox, replay } = match environment.restore(&site.boundary).await {
             Ok(restored) => restored,
-            Err(error) => return Rollout::failed(Stage::Restore, with_causes(&error)),
+            Err(error) => {
+                return RolloutOutcome { rollout: Rollout::failed(Stage::Restore, with_causes(&error)), replay: None };
+            }
         };
-        *replay = Some(restored.replay);
-        let tool_limit = self.settings.limits.tool;
         let run = Run {
             history,
             instructions: site.boundary.trajectory().recording().header.instructions.as_deref(),
             model: &self.model,
-            toolbox: &restored.toolbox.wrapped(|toolbox| Timed::new(toolbox, tool_limit)),
+            toolbox: &toolbox.wrapped(|toolbox| Timed::new(toolbox, limits.tool)),
             budget: Budget::actions(self.settings.horizon),
             seed: seeds::of_rollout(self.settings.seed, key),
         };
-        run.execute(&*self.agent).await.0
+        let deadline = async {
+            tokio::time::sleep(limits.rollout).await;
+            format!("no end within {:?}", limits.rollout)
+        };
+        let (rollout, _) = run.execute_until(&*self.agent, deadline).await;
+        RolloutOutcome { rollout, replay: Some(replay) }
     }
 
     fn size(&self, history: &History) -> Size {
         Size { events: history.n_counting(), tokens: count_sent(&*self.settings.counter, history) }
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(|text| &**text)).unwrap_or("?")
 }

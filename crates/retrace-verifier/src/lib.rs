@@ -44,7 +44,7 @@ mod seeds;
 mod settings;
 mod verifier;
 
-pub use limits::{TimeLimits, Timed};
+pub use limits::{TimeLimits, Timed, TokioSleep};
 pub use progress::Progress;
 pub use settings::{Group, Settings};
 pub use verifier::{Verifier, VerifyError};

@@ -1,11 +1,13 @@
 //! Time limits around everything that leaves the program.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_core::future::BoxFuture;
+use futures_util::FutureExt;
 use retrace_env::{CallError, Dispatch, Environment, RestoreError, Restored, ToolOutput, Toolbox};
-use retrace_events::{Boundary, History, Response};
-use retrace_model::{Model, ModelError, Prompt};
+use retrace_events::{Boundary, History, Response, panic_text};
+use retrace_model::{Model, ModelError, Prompt, Sleep};
 use retrace_strategies::{Business, CompactContext, CompactError, Compacted, Strategy};
 use tokio::time::timeout;
 
@@ -20,16 +22,19 @@ pub struct TimeLimits {
     pub restore: Duration,
     /// One compaction, its model calls included. Out of time the strategy has failed there.
     pub strategy: Duration,
+    /// One rollout, from the restored environment to its end. Out of time it has failed, with what it had finished.
+    pub rollout: Duration,
 }
 
 impl Default for TimeLimits {
-    /// Two minutes for a model call or a tool call, five for a restore, ten for a compaction.
+    /// Two minutes for a model call or a tool call, five for a restore, ten for a compaction, an hour for a rollout.
     fn default() -> Self {
         Self {
             model: Duration::from_secs(120),
             tool: Duration::from_secs(120),
             restore: Duration::from_secs(300),
             strategy: Duration::from_secs(600),
+            rollout: Duration::from_secs(3600),
         }
     }
 }
@@ -47,6 +52,16 @@ impl<T> Timed<T> {
     /// Gives each call of `inner` this much time.
     pub fn new(inner: T, limit: Duration) -> Self {
         Self { inner, limit }
+    }
+}
+
+/// Waits on the clock of tokio.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TokioSleep;
+
+impl Sleep for TokioSleep {
+    fn sleep<'a>(&'a self, time: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(tokio::time::sleep(time))
     }
 }
 
@@ -78,10 +93,13 @@ impl Dispatch for Timed<Toolbox> {
 impl Environment for Timed<&dyn Environment> {
     fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
         Box::pin(async move {
-            timeout(self.limit, self.inner.restore(boundary)).await.unwrap_or_else(|_| {
-                let source = format!("it was not restored within {:?}", self.limit).into();
-                Err(RestoreError::Environment { source })
-            })
+            let restored = AssertUnwindSafe(self.inner.restore(boundary)).catch_unwind();
+            let failed = |source: String| Err(RestoreError::Environment { source: source.into() });
+            match timeout(self.limit, restored).await {
+                Ok(Ok(restored)) => restored,
+                Ok(Err(panic)) => failed(format!("it panicked: {}", panic_text(&*panic))),
+                Err(_) => failed(format!("it was not restored within {:?}", self.limit)),
+            }
         })
     }
 }

@@ -4,18 +4,18 @@
 //! compactions of later boundaries, so that only a few compacted histories exist at a time.
 
 use std::collections::{HashMap, VecDeque};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use indexmap::IndexMap;
 use retrace_env::{Replay, check_rebuilds};
 use retrace_events::{Arm, History, Rollout, RolloutKey};
 use retrace_score::{BoundaryOutcome, Compaction, StrategyOutcome};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tracing::Instrument;
 
 use crate::cell::{CompactionOutcome, RolloutOutcome, Setup};
+use crate::limits::Timed;
 use crate::plan::Site;
 use crate::progress::Progress;
 use crate::seeds;
@@ -67,7 +67,7 @@ pub(crate) async fn run(
     loop {
         while running.len() < setup.settings.concurrency {
             let Some(job) = ready.pop_front().or_else(|| upcoming.next()) else { break };
-            running.spawn(work(Arc::clone(setup), Arc::clone(sites), job));
+            running.spawn(work(Arc::clone(setup), Arc::clone(sites), job).in_current_span());
         }
         let done = match running.join_next().await {
             None => break,
@@ -130,11 +130,11 @@ fn keep_longest(
 async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
     match job {
         Job::CheckRebuilds { site } => {
-            let Site { boundary, environment, .. } = &sites[site];
-            // Two restores. One that fails, panics or does not end in time is seen again, and counted, in the rollouts.
-            let limit = setup.settings.limits.restore.saturating_mul(2);
-            let check = AssertUnwindSafe(check_rebuilds(&**environment, boundary)).catch_unwind();
-            let difference = timeout(limit, check).await.ok().and_then(Result::ok).and_then(Result::ok).flatten();
+            let (limits, Site { boundary, environment, .. }) = (setup.settings.limits, &sites[site]);
+            // What fails here is seen again, and counted, in the rollouts.
+            let environment = Timed::new(&**environment, limits.restore);
+            let check = check_rebuilds(&environment, boundary);
+            let difference = timeout(limits.rollout, check).await.ok().and_then(Result::ok).flatten();
             Done::CheckedRebuilds { site, difference: difference.map(|difference| difference.to_string()) }
         }
         Job::Compact { site, strategy } => {

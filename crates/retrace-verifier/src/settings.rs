@@ -6,6 +6,7 @@ use retrace_env::Environment;
 use retrace_events::Recording;
 use retrace_events::cuts::Spacing;
 use retrace_events::tokens::{FourCharacters, TokenCounter};
+use retrace_model::Backoff;
 use retrace_score::{EnvironmentKind, MAX_HORIZON};
 
 use crate::limits::TimeLimits;
@@ -26,6 +27,9 @@ pub struct Settings {
     pub seed: u64,
     /// How long each thing outside the program may take.
     pub limits: TimeLimits,
+    /// How often a model is asked again after an error that is transient. Each attempt has the time limit of a model
+    /// call.
+    pub backoff: Backoff,
     /// How tokens are counted.
     pub counter: Arc<dyn TokenCounter>,
 }
@@ -40,6 +44,7 @@ impl Default for Settings {
             concurrency: 4,
             seed: 0,
             limits: TimeLimits::default(),
+            backoff: Backoff::default(),
             counter: Arc::new(FourCharacters),
         }
     }
@@ -56,8 +61,9 @@ impl Settings {
             ("samples", self.samples.into(), MAX_SAMPLES.into()),
             ("concurrency", self.concurrency as u64, MAX_CONCURRENCY as u64),
         ];
-        let TimeLimits { model, tool, restore, strategy } = self.limits;
-        let limits = [("model", model), ("tool", tool), ("restore", restore), ("strategy", strategy)];
+        let TimeLimits { model, tool, restore, strategy, rollout } = self.limits;
+        let limits =
+            [("model", model), ("tool", tool), ("restore", restore), ("strategy", strategy), ("rollout", rollout)];
         let limits = limits.map(|(name, limit)| (name, limit.as_millis().try_into().unwrap_or(u64::MAX), MAX_MILLIS));
         for (setting, value, most) in numbers.into_iter().chain(limits) {
             if !(1..=most).contains(&value) {

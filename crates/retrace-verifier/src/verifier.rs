@@ -6,12 +6,13 @@ use indexmap::IndexMap;
 use retrace_agent::{Agent, ToolLoop};
 use retrace_env::Replay;
 use retrace_events::NotResumable;
-use retrace_model::Model;
+use retrace_model::{Model, Retry};
 use retrace_score::{ReplayDifference, ReplayFidelity, UnusableRecording, Verification};
 use retrace_strategies::{Identity, Strategy};
+use tracing::{Instrument, info_span};
 
 use crate::cell::Setup;
-use crate::limits::Timed;
+use crate::limits::{Timed, TokioSleep};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::schedule;
@@ -67,6 +68,9 @@ pub enum VerifyError {
     /// The name of the control is taken by another strategy.
     #[error("a strategy that is no identity is called `{CONTROL}`, which is the name of the control")]
     ControlNameTaken,
+    /// A group has a list of cuts with nothing in it.
+    #[error("0 cuts given")]
+    NoCuts,
     /// A cut that was asked for cannot be.
     #[error(transparent)]
     Cut(#[from] NotResumable),
@@ -79,10 +83,16 @@ impl VerifyError {
             Self::UnknownModel { .. } => Some("leave its `model` out to ask the run's own".to_owned()),
             Self::NoStrategies => Some("name at least one, such as a `tail_window`".to_owned()),
             Self::ControlNameTaken => Some("rename it, or leave the control out with `control = false`".to_owned()),
-            Self::Cut(error) if !error.nearest.is_empty() => {
+            Self::NoCuts => Some("leave `cuts` out to cut where the spacing says".to_owned()),
+            Self::Cut(error) => {
                 let nearest: Vec<_> = error.nearest.iter().map(ToString::to_string).collect();
-                Some(format!("the nearest cuts are after {} events", nearest.join(" and ")))
+                let nearest = match &nearest[..] {
+                    [] => String::new(),
+                    nearest => format!("the nearest cuts are after {} events; ", nearest.join(" and ")),
+                };
+                Some(format!("{nearest}recordings that are cut in different places need groups of their own"))
             }
+            Self::OutOfRange { .. } => Some("choose a number in that range".to_owned()),
             _ => None,
         }
     }
@@ -161,6 +171,9 @@ impl Verifier {
                 return Err(VerifyError::UnknownModel { strategy: strategy.clone(), model: name.to_owned() });
             }
         }
+        if groups.iter().any(|group| group.cuts.as_ref().is_some_and(Vec::is_empty)) {
+            return Err(VerifyError::NoCuts);
+        }
         let Plan { sites, mut recordings, unusable: twins, n_left_out } = Plan::new(groups, &settings)?;
         unusable.extend(twins);
         let (n_compactions, samples) = (sites.len() * strategies.len(), settings.samples as usize);
@@ -169,16 +182,17 @@ impl Verifier {
             n_compactions,
             n_rollouts: (n_compactions + sites.len()) * samples,
         });
-        let model_limit = settings.limits.model;
-        let other_models = other_models.into_iter().map(|(name, model)| (name, Timed::new(model, model_limit)));
+        let (limit, backoff) = (settings.limits.model, settings.backoff);
+        let patient = |model| Retry::new(Timed::new(model, limit), TokioSleep, backoff);
         let setup = Arc::new(Setup {
             agent,
-            model: Timed::new(model, model_limit),
-            other_models: other_models.collect(),
+            model: patient(model),
+            other_models: other_models.into_iter().map(|(name, model)| (name, patient(model))).collect(),
             strategies,
             settings,
         });
-        let outcome = schedule::run(&setup, &sites.into(), control.as_deref(), progress).await;
+        let outcome =
+            schedule::run(&setup, &sites.into(), control.as_deref(), progress).instrument(info_span!("verify")).await;
         for (recording, difference) in outcome.shared_worlds {
             recordings[recording].worlds_differ = Some(difference);
         }

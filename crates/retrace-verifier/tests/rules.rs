@@ -12,7 +12,7 @@ use retrace_events::cuts::Spacing;
 use retrace_events::{
     EndReason, Event, Header, History, Outcome, PartBody, Recording, Response, Stage, ToolCall, ToolResult,
 };
-use retrace_model::{Model, ModelError, Prompt};
+use retrace_model::{Backoff, Model, ModelError, Prompt, ScriptedModel, Step};
 use retrace_score::{Compaction, Verification};
 use retrace_strategies::{
     BoxFuture, Business, CompactContext, CompactError, Compacted, Strategy, Summarize, TailWindow,
@@ -243,7 +243,9 @@ fn given_cuts_are_sorted_and_taken_once_and_a_wrong_one_is_named() {
     assert_eq!(cuts, [3, 9]);
     let error = refused(with(vec![3, 4]));
     assert!(error.to_string().starts_with("recording `a` cannot be cut after 4 of its 13 events"), "{error}");
-    assert_eq!(error.hint().unwrap(), "the nearest cuts are after 3 and 5 events");
+    let hint = error.hint().unwrap();
+    assert!(hint.starts_with("the nearest cuts are after 3 and 5 events; "), "{hint}");
+    assert!(matches!(refused(with(vec![])), VerifyError::NoCuts));
 }
 
 #[test]
@@ -314,6 +316,23 @@ fn a_replay_that_goes_another_way_fails_its_rollouts_and_no_others() {
     }
 }
 
+#[test]
+fn a_model_is_given_the_time_it_asks_for_and_is_then_asked_again() {
+    let busy =
+        || ModelError::RateLimited { message: "slow down".to_owned(), retry_after: Some(Duration::from_secs(70)) };
+    let script = (0..2).flat_map(|_| [Step::from(busy()), Step::from(busy()), Step::from("done")]);
+    let model = ScriptedModel::new(script);
+    let settings = Settings { samples: 1, concurrency: 1, ..settings() };
+    let verification = run(Verifier::new(Arc::new(model), settings)
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .control(false)
+        .group(Group::new([recording("a", 6)], Arc::new(fresh_counters())).cuts([5])));
+    let boundary = &verification.boundaries[0];
+    for rollout in boundary.pre.iter().chain(&boundary.strategies["tail"].post) {
+        assert_eq!(rollout.end, EndReason::Answer);
+    }
+}
+
 /// A model that never answers.
 struct Silent;
 
@@ -333,14 +352,16 @@ fn whatever_leaves_the_program_has_a_time_limit() {
         model: Duration::from_secs(1),
         tool: Duration::from_secs(2),
         restore: Duration::from_secs(3),
-        strategy: Duration::from_secs(4),
+        strategy: Duration::from_secs(40),
+        rollout: Duration::from_secs(50),
     };
+    let backoff = Backoff { max_attempts: 2, ..Backoff::default() };
     let failures = |verification: Verification| {
         let ends = verification.boundaries[0].pre.iter().map(|rollout| rollout.end.to_string());
         ends.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>()
     };
     let tail = || Arc::new(TailWindow::new(2));
-    let settings = || Settings { limits, ..settings() };
+    let settings = || Settings { limits, backoff, ..settings() };
 
     let group = || Group::new([recording("a", 6)], Arc::new(fresh_counters()));
     let silent = run(Verifier::new(Arc::new(Silent), settings()).strategy("tail", tail()).group(group()));
@@ -397,7 +418,7 @@ fn a_world_that_can_be_cloned_sees_each_recorded_call_once() {
         }))
     });
     // A model that ends its turn at once, so that only replays and the check of the environment make calls.
-    let model = retrace_model::ScriptedModel::new(vec!["done"; 100]);
+    let model = ScriptedModel::new(vec!["done"; 100]);
     let settings = Settings { samples: 10, ..settings() };
     let verification = run(Verifier::new(Arc::new(model), settings)
         .strategy("tail", Arc::new(TailWindow::new(2)))
