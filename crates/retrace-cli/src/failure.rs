@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::io;
 
-use retrace_env::RestoreError;
 use retrace_events::codec::ReadError;
+use retrace_events::cuts::BadSpacing;
 use retrace_formats::ImportError;
-use retrace_report::printable;
+use retrace_report::{NoSuchHorizon, printable};
 use retrace_verifier::VerifyError;
 
 /// An error with a hint, for what goes wrong in the program itself.
@@ -78,8 +78,11 @@ fn hint(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<VerifyError>() {
         return error.hint();
     }
-    if let Some(RestoreError::ReplayMismatch { .. }) = error.downcast_ref::<RestoreError>() {
-        return Some("the environment does not start from the state that was recorded".to_owned());
+    if error.is::<BadSpacing>() {
+        return Some("give it a number of actions".to_owned());
+    }
+    if let Some(NoSuchHorizon { full, .. }) = error.downcast_ref::<NoSuchHorizon>() {
+        return Some(format!("the report has the horizons 1 to {full}"));
     }
     None
 }

@@ -97,11 +97,12 @@ pub(crate) fn write(file: &Path, bytes: &[u8], force: bool) -> Result<Written> {
     Ok(written)
 }
 
-/// A file name for an id that anybody may have made up: its letters, digits, dots and dashes, at most 100 of them.
+/// A file name for an id that anybody may have made up: its letters, digits, dots and dashes, at most 200 bytes of them.
 pub(crate) fn name_for(id: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '-' };
-    let name: String = id.chars().map(plain).take(100).collect();
+    let name: String = id.chars().map(plain).collect();
     let name = name.trim_start_matches('.');
+    let name = &name[..name.floor_char_boundary(200)];
     if name.is_empty() { "recording".to_owned() } else { name.to_owned() }
 }
 
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!(name_for("../../etc/passwd"), "-..-etc-passwd");
         assert_eq!(name_for(".."), "recording");
         assert_eq!(name_for("task 2/trial\u{1b}[31m1"), "task-2-trial--31m1");
-        assert_eq!(name_for(&"x".repeat(500)).len(), 100);
+        assert_eq!(name_for(&"é".repeat(500)).len(), 200);
     }
 
     #[test]

@@ -27,7 +27,8 @@ const FUNCTIONS: [&str; 8] = ["area", "bounds", "center", "extent", "length", "o
 /// | `run_tests` | – | whether every file is as it should be |
 ///
 /// An edit fails unless it names the current version, which depends on the text alone. Failing tests are a call that
-/// worked. The calls of one response run in the order issued: reads could run side by side, but not beside an edit.
+/// worked. The tools are declared independent, so the reads of one response run side by side; each call takes the world for
+/// itself while it works, and the agent never edits beside anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeBase {
     files: BTreeMap<String, Vec<String>>,
@@ -173,6 +174,7 @@ fn version(lines: &[String]) -> String {
 impl World for CodeBase {
     fn tools(world: &Arc<Mutex<Self>>) -> ToolboxBuilder {
         Toolbox::builder()
+            .independent(true)
             .tool(FnTool::on(world, "list_files", "Lists all files.", |code: &mut Self, _: NoArguments| {
                 code.list_files()
             }))

@@ -84,7 +84,8 @@ struct Kept {
     asks_a_model: usize,
     /// The median number of tokens of its questions.
     question_tokens: Option<f64>,
-    /// The median share of the tokens that it keeps, over the boundaries at which it changes something.
+    /// The median share of the tokens that it keeps, over the boundaries where that can be told; an unchanged history
+    /// counts as 1.
     kept: Option<f64>,
     failed: usize,
 }
@@ -199,7 +200,10 @@ impl Kept {
         for boundary in boundaries {
             let before = boundary.history();
             match pollster::block_on(strategy.compact(&before, &mut CompactContext::without_model())) {
-                Ok(Compacted::Unchanged) => unchanged += 1,
+                Ok(Compacted::Unchanged) => {
+                    unchanged += 1;
+                    shares.push(Exact::from_integer(1.into()));
+                }
                 Ok(Compacted::Changed(after)) => {
                     let (before, after) = (count_sent(counter, &before), count_sent(counter, &after));
                     if before.0 > 0 {
