@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn actions_agree_with_the_vectors() {
-        for row in crate::vectors::read("verifier/actions.jsonl").unwrap() {
+        for row in retrace_testing::vectors::rows("verifier/actions.jsonl") {
             let name = &row["name"];
             let events: Vec<Event> = serde_json::from_value(row["events"].clone()).unwrap();
             let found: Vec<_> = pair(&events)

@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn cuts_agree_with_the_vectors() {
-        for row in crate::vectors::read("verifier/cuts.jsonl").unwrap() {
+        for row in retrace_testing::vectors::rows("verifier/cuts.jsonl") {
             let name = &row["name"];
             let events: Vec<Event> = serde_json::from_value(row["events"].clone()).unwrap();
             // What is below 0 does not even fit the type, and a reader of a configuration refuses it.

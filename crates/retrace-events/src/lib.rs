@@ -62,8 +62,6 @@ mod recording;
 mod rollout;
 mod signature;
 mod trajectory;
-#[cfg(test)]
-mod vectors;
 
 pub use action::{Action, actions_from_events};
 pub use boundary::{Boundary, NotResumable};

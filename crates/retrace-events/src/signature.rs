@@ -119,9 +119,7 @@ mod tests {
 
     #[test]
     fn vectors_give_the_recommended_text_and_the_same_classes() {
-        let Some(rows) = crate::vectors::read("verifier/signature.jsonl") else {
-            return;
-        };
+        let rows = retrace_testing::vectors::rows("verifier/signature.jsonl");
         let text = |row: &Value, field: &str| row[field].as_str().unwrap().to_owned();
         let signatures: Vec<Signature> =
             rows.iter().map(|row| Signature::of(&text(row, "name"), &text(row, "arguments"))).collect();

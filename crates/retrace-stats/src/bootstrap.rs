@@ -272,10 +272,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_vectors() {
-        let Some(cases) = vectors::read("verifier/bootstrap.jsonl") else {
-            return;
-        };
-        for case in &cases {
+        for case in &retrace_testing::vectors::rows("verifier/bootstrap.jsonl") {
             let name = &case["name"];
             let resamples = case["resamples"].as_u64().unwrap().try_into().unwrap();
             let bootstrap = bootstrap_mean(&vectors::exacts(&case["values"]), resamples, Level::PERCENT_95, 1).unwrap();
@@ -291,7 +288,6 @@ mod tests {
                 assert_eq!(bootstrap.interval.excludes_zero(), case["excludes_zero"], "{name}");
             }
         }
-        vectors::ran("verifier/bootstrap.jsonl", cases.len());
     }
 
     fn columns() -> impl Strategy<Value = Vec<Vec<Exact>>> {

@@ -83,14 +83,10 @@ mod tests {
 
     #[test]
     fn agrees_with_the_vectors() {
-        let Some(cases) = vectors::read("verifier/sign.jsonl") else {
-            return;
-        };
-        for case in &cases {
+        for case in &retrace_testing::vectors::rows("verifier/sign.jsonl") {
             let test = exact_sign_test(&vectors::exacts(&case["diffs"]));
             vectors::assert_p(case, &test.p);
         }
-        vectors::ran("verifier/sign.jsonl", cases.len());
     }
 
     proptest! {

@@ -1,36 +1,8 @@
-//! Reading the cases that were computed by other methods, for tests.
-
-use std::path::PathBuf;
-use std::{env, fs, io};
+//! What the vectors say, for tests.
 
 use serde_json::Value;
 
 use crate::rational::{Exact, nearest_double};
-
-/// The cases of a file such as `verifier/sign.jsonl`, from `$RETRACE_VECTORS` where that is set;
-/// `None` if it is set and has no such file.
-pub(crate) fn read(group_file: &str) -> Option<Vec<Value>> {
-    let given = env::var_os("RETRACE_VECTORS");
-    let folder = given
-        .as_ref()
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors")), PathBuf::from);
-    let path = folder.join(group_file);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if given.is_some() && error.kind() == io::ErrorKind::NotFound => {
-            println!("{group_file}: passed over, it is not in the folder given");
-            return None;
-        }
-        Err(error) => panic!("failed to read `{}`: {error}", path.display()),
-    };
-    Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
-}
-
-/// Says how many cases ran, and fails when none did.
-pub(crate) fn ran(group_file: &str, cases: usize) {
-    println!("{group_file}: {cases} cases");
-    assert!(cases > 0, "{group_file} has no case");
-}
 
 /// A fraction written as text.
 pub(crate) fn exact(value: &Value) -> Exact {

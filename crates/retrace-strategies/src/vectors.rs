@@ -1,7 +1,5 @@
 //! The vectors that tests read.
 
-use std::path::Path;
-
 use retrace_events::{Event, History};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,20 +13,9 @@ pub(crate) struct Row {
     row: Value,
 }
 
-/// The rows of `strategies/<kind>.jsonl` in the project's copy, or in the folder that `RETRACE_VECTORS` names; a file
-/// that such a folder lacks has no rows.
-pub(crate) fn read(file: &str) -> Vec<Row> {
-    let other = std::env::var_os("RETRACE_VECTORS");
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors");
-    let path = Path::new(other.as_deref().unwrap_or(own.as_ref())).join(file);
-    if other.is_some() && !path.exists() {
-        return Vec::new();
-    }
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let rows: Vec<Row> = text.lines().map(|line| Row::new(serde_json::from_str(line).unwrap())).collect();
-    assert!(!rows.is_empty(), "{} has no rows", path.display());
-    println!("{}: {} cases", path.display(), rows.len());
-    rows
+/// The rows of `strategies/<kind>.jsonl`.
+pub(crate) fn read(file: &str) -> impl Iterator<Item = Row> {
+    retrace_testing::vectors::rows(file).into_iter().map(Row::new)
 }
 
 impl Row {

@@ -1,7 +1,9 @@
 //! Floors: which crate may use which, and what the lower floors never carry.
 //!
-//! The table is that of `docs/architecture.md`. A row may stand for a crate that is still to come; a crate without a
-//! row is a finding.
+//! The table is that of `docs/architecture.md`, row by row. A crate without a row is a finding, and so is a row without
+//! a crate.
+
+use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
@@ -31,37 +33,38 @@ const fn roof(floor: u8, name: &'static str) -> Room {
     Room { name, floor, arrows: Arrows::Down }
 }
 
-/// Every crate that there may be, floor by floor, and those of ours that it may use.
+/// Every crate, floor by floor, and those of ours that it may use.
 #[rustfmt::skip]
 pub const HOUSE: &[Room] = &[
     room(0, "retrace-events", &[]),
     room(0, "retrace-stats", &[]),
+    room(0, "retrace-testing", &[]),
     room(1, "retrace-model", &["retrace-events"]),
     room(1, "retrace-env", &["retrace-events"]),
     room(1, "retrace-score", &["retrace-events", "retrace-stats"]),
     room(1, "retrace-formats", &["retrace-events"]),
-    room(1, "retrace-journal", &["retrace-events"]),
     room(2, "retrace-strategies", &["retrace-events", "retrace-model"]),
-    room(2, "retrace-report", &["retrace-events", "retrace-stats", "retrace-score", "retrace-journal"]),
+    room(2, "retrace-report", &["retrace-events", "retrace-stats", "retrace-score"]),
     room(3, "retrace-agent", &["retrace-events", "retrace-model", "retrace-env", "retrace-strategies"]),
-    room(4, "retrace-rig", &["retrace-events", "retrace-model"]),
-    room(4, "retrace-process", &[]),
     room(4, "retrace-sim", &["retrace-events", "retrace-model", "retrace-env", "retrace-agent"]),
     room(4, "retrace-verifier", &["retrace-events", "retrace-model", "retrace-env", "retrace-strategies",
-                                  "retrace-agent", "retrace-score", "retrace-journal"]),
-    room(5, "retrace-mcp", &["retrace-events", "retrace-env", "retrace-process"]),
-    room(5, "retrace-command", &["retrace-events", "retrace-model", "retrace-env", "retrace-strategies",
-                                 "retrace-agent", "retrace-process"]),
+                                  "retrace-agent", "retrace-score"]),
     roof(6, "retrace-cli"),
     room(7, "retrace-tests", &["retrace-cli"]),
-    roof(7, "xtask"),
+    room(7, "xtask", &[]),
 ];
 
 /// The highest floor whose async code is plain futures, with no runtime and no transport.
 pub const LAST_PLAIN_FLOOR: u8 = 3;
 
-/// Adapters of a higher floor that bring no transport either: the program chooses one.
-const PLAIN_ADAPTERS: &[&str] = &["retrace-rig"];
+/// What only tests use: it reads files, and panics.
+pub const FOR_TESTS: &str = "retrace-testing";
+
+/// The file of the table.
+const HERE: &str = "xtask/src/tidy/floors.rs";
+
+/// Where the table stands for people.
+const DOCUMENT: &str = "docs/architecture.md";
 
 /// Async runtimes, HTTP clients, and what these stand on.
 const TRANSPORTS: &[&str] = &[
@@ -108,7 +111,7 @@ impl Room {
     }
 
     fn is_plain(&self) -> bool {
-        self.floor <= LAST_PLAIN_FLOOR || PLAIN_ADAPTERS.contains(&self.name)
+        self.floor <= LAST_PLAIN_FLOOR
     }
 
     fn may_use(&self, name: &str) -> bool {
@@ -116,8 +119,18 @@ impl Room {
         goes_down
             && match self.arrows {
                 Arrows::Only(names) => names.contains(&name),
-                Arrows::Down => true,
+                Arrows::Down => name != FOR_TESTS,
             }
+    }
+
+    /// The row of the document, but for what the crate is.
+    fn row(&self) -> String {
+        let uses = match self.arrows {
+            Arrows::Only([]) => "–".to_owned(),
+            Arrows::Only(names) => names.join(", ").replace("retrace-", ""),
+            Arrows::Down => "any".to_owned(),
+        };
+        format!("| {} | `{}` | … | {uses} |", self.floor, self.name)
     }
 }
 
@@ -128,6 +141,9 @@ impl Room {
 /// When `cargo tree` fails or its output cannot be read.
 pub fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     let mut findings = arrows(&workspace.members);
+    findings.extend(vacant(&workspace.members));
+    let document = fs::read_to_string(workspace.root.join(DOCUMENT));
+    findings.extend(documented(&document.with_context(|| format!("failed to read `{DOCUMENT}`"))?));
     for member in &workspace.members {
         if Room::of(&member.name).is_some_and(Room::is_plain) {
             let tree = normal_tree(workspace, &member.name)?;
@@ -160,10 +176,7 @@ pub fn arrows(members: &[Member]) -> Vec<Finding> {
     for member in members {
         let manifest = format!("{}/Cargo.toml", member.folder);
         let Some(room) = Room::of(&member.name) else {
-            let advice = format!(
-                "`{}` has no floor: add it to the table in `xtask/src/tidy/floors.rs` and to `docs/architecture.md`",
-                member.name
-            );
+            let advice = format!("`{}` has no floor: add it to the table in `{HERE}` and to `{DOCUMENT}`", member.name);
             findings.push(Finding::new(manifest, advice));
             continue;
         };
@@ -176,6 +189,26 @@ pub fn arrows(members: &[Member]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Every room without a crate.
+pub fn vacant(members: &[Member]) -> Vec<Finding> {
+    let vacant = HOUSE.iter().filter(|room| members.iter().all(|member| member.name != room.name));
+    vacant.map(|room| Finding::new(HERE, format!("there is no `{}`: remove its row", room.name))).collect()
+}
+
+/// Every row that only the table here has, or only that of the document.
+pub fn documented(document: &str) -> Vec<Finding> {
+    let row = |line: &str| match line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect::<Vec<_>>()[..] {
+        [floor, name, _, uses] if name.starts_with('`') => Some(format!("| {floor} | {name} | … | {uses} |")),
+        _ => None,
+    };
+    let written: Vec<_> = document.lines().filter_map(row).collect();
+    let rows: Vec<_> = HOUSE.iter().map(Room::row).collect();
+    let missing = rows.iter().filter(|row| !written.contains(row)).map(|row| format!("lacks the row `{row}`"));
+    let foreign = written.iter().filter(|row| !rows.contains(row));
+    let foreign = foreign.map(|row| format!("has the row `{row}`, which the table in `{HERE}` lacks"));
+    missing.chain(foreign).map(|advice| Finding::new(DOCUMENT, advice)).collect()
 }
 
 /// Every transport in `tree`, the output of `cargo tree --edges=normal --prefix=depth` for `member`, with the chain of
@@ -288,6 +321,34 @@ mod tests {
         assert_eq!(arrows(&[member("retrace-cli", &["retrace-shiny"])]).len(), 1);
     }
 
+    #[test]
+    fn what_only_tests_use_is_found_in_the_code_of_any_crate() {
+        for name in ["retrace-stats", "retrace-cli"] {
+            assert_eq!(arrows(&[member(name, &[FOR_TESTS])]).len(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_room_without_a_crate_is_found() {
+        let mut members: Vec<_> = HOUSE.iter().map(|room| member(room.name, &[])).collect();
+        assert_eq!(vacant(&members), []);
+        members.retain(|member| member.name != "retrace-sim");
+        let advice = "there is no `retrace-sim`: remove its row";
+        assert_eq!(vacant(&members), [Finding::new(HERE, advice)]);
+    }
+
+    #[test]
+    fn a_row_that_the_document_lacks_or_has_otherwise_is_found() {
+        let rows: Vec<_> = HOUSE.iter().map(|room| room.row().replace("…", "what it is")).collect();
+        let document = rows.join("\n");
+        assert_eq!(documented(&document), []);
+        let other = document.replace("| `retrace-sim` |", "| `retrace-simulator` |");
+        let [lacks, has] = &documented(&other)[..] else { panic!("{other}") };
+        assert!(lacks.advice.starts_with("lacks the row `| 4 | `retrace-sim` | … | events, "), "{lacks}");
+        assert!(has.advice.starts_with("has the row `| 4 | `retrace-simulator` | … | events, "), "{has}");
+        assert_eq!(documented("").len(), HOUSE.len());
+    }
+
     const TREE: &str = "\
 0retrace-env v0.1.0 (/ws/crates/retrace-env)
 1jsonschema v0.61.2
@@ -328,9 +389,9 @@ mod tests {
     }
 
     #[test]
-    fn floors_0_to_3_and_the_provider_adapter_are_plain() {
+    fn floors_0_to_3_are_plain() {
         let plain = |name| Room::of(name).unwrap().is_plain();
-        assert!(plain("retrace-events") && plain("retrace-agent") && plain("retrace-rig"));
-        assert!(!plain("retrace-verifier") && !plain("retrace-process") && !plain("retrace-cli"));
+        assert!(plain("retrace-events") && plain("retrace-agent"));
+        assert!(!plain("retrace-verifier") && !plain("retrace-cli"));
     }
 }

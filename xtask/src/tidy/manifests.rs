@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::{Context, Result};
 use toml::{Table, Value};
 
+use super::floors::FOR_TESTS;
 use crate::Finding;
 use crate::workspace::{Member, Workspace};
 
@@ -14,8 +15,8 @@ const INHERITED: &[&str] = &["version", "edition", "rust-version", "license", "r
 /// What would make a dependency other than the one of `[workspace.dependencies]`.
 const OWN_SOURCE: &[&str] = &["version", "path", "git", "registry", "package"];
 
-/// The program shows its use by its commands.
-const NO_EXAMPLE_NEEDED: &str = "retrace-cli";
+/// The program shows its use by its commands, and what only tests use is shown by them.
+const NO_EXAMPLE_NEEDED: &[&str] = &["retrace-cli", FOR_TESTS];
 
 /// Every finding in the manifests of the members.
 ///
@@ -61,7 +62,7 @@ pub fn inheritance(place: &str, manifest: &Table) -> Vec<Finding> {
 
 /// A crate of the house without an example of its use.
 fn example(member: &Member) -> Option<Finding> {
-    let needs_one = member.folder.starts_with("crates/") && member.name != NO_EXAMPLE_NEEDED;
+    let needs_one = member.folder.starts_with("crates/") && !NO_EXAMPLE_NEEDED.contains(&member.name.as_str());
     (needs_one && !member.has_example).then(|| {
         Finding::new(
             format!("{}/examples", member.folder),
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_an_example_is_found_the_program_excepted() {
+    fn a_crate_without_an_example_is_found_the_excepted_ones_aside() {
         let member = |name: &str, folder: &str, has_example| Member {
             name: name.into(),
             folder: folder.into(),
@@ -163,6 +164,7 @@ mod tests {
         assert!(example(&member("retrace-env", "crates/retrace-env", false)).is_some());
         assert!(example(&member("retrace-env", "crates/retrace-env", true)).is_none());
         assert!(example(&member("retrace-cli", "crates/retrace-cli", false)).is_none());
+        assert!(example(&member(FOR_TESTS, "crates/retrace-testing", false)).is_none());
         assert!(example(&member("xtask", "xtask", false)).is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::floors::{LAST_PLAIN_FLOOR, Room};
+use super::floors::{FOR_TESTS, LAST_PLAIN_FLOOR, Room};
 use crate::Finding;
 use crate::copies::SHARED;
 use crate::generated::files_below;
@@ -35,9 +35,6 @@ const OUTSIDE: &[&str] = &[
     "thread::sleep",
     "thread::spawn",
 ];
-
-/// The one crate of the lower floors that holds a file, since it must sync one.
-const HOLDS_A_FILE: &str = "retrace-journal";
 
 /// Texts of others, copied or made.
 const NOT_OURS: &[&str] = &["tests/vectors/", "tests/samples/", "tests/fixtures/"];
@@ -116,7 +113,7 @@ fn outside_name(place: &str, text: &str) -> Option<Finding> {
 }
 
 fn is_core(member: &Member) -> bool {
-    member.name != HOLDS_A_FILE && Room::of(&member.name).is_some_and(|it| it.floor() <= LAST_PLAIN_FLOOR)
+    member.name != FOR_TESTS && Room::of(&member.name).is_some_and(|it| it.floor() <= LAST_PLAIN_FLOOR)
 }
 
 /// Where a core crate reaches out of the process, its tests excepted.
