@@ -8,6 +8,22 @@ use crate::program::retrace_in;
 const HOSTILE: &str = "\\u001b[2J\\u001b]0;mine\\u0007\\u202e";
 
 #[test]
+fn what_a_user_types_comes_back_without_effect() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [
+        &["\u{1b}[31mno\u{202e}"][..],
+        &["demo", "--seed", "\u{1b}[31m"],
+        &["inspect", "x", "--failed-if", "regex:\u{1b}[31m("],
+        &["inspect", "\u{1b}[31mx"],
+        &["verify", "-c", "\u{1b}[31mx"],
+    ] {
+        let error = retrace_in(folder.path(), args).failed();
+        let raw = error.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(raw, None, "{args:?} prints a control character: {error:?}");
+    }
+}
+
+#[test]
 fn what_a_recording_says_cannot_act_on_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let round = |i: usize| {

@@ -46,6 +46,26 @@ fn a_transcript_becomes_recordings_and_a_second_import_changes_nothing() {
     let error = retrace_in(folder.path(), &["import", &file(AIRLINE), "-o", "recordings/"]).failed();
     assert!(error.contains("is there already and holds something else"), "{error}");
     assert_eq!(fs::read_to_string(&edited).unwrap(), "mine");
+    let retrace = |args: &[&str]| retrace_in(folder.path(), args);
+    let said = retrace(&["import", &file(AIRLINE), "-o", "recordings/", "--force"]).ok();
+    assert!(said.starts_with("1 recording with "), "{said}");
+    assert_eq!(lengths(&recordings), before);
+}
+
+#[test]
+fn an_import_that_cannot_write_all_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let recordings = folder.path().join("recordings");
+    fs::create_dir(&recordings).unwrap();
+    fs::write(recordings.join("gpt-4o-airline-10-longest-task9-trial2.jsonl"), "mine").unwrap();
+    let error = retrace_in(folder.path(), &["import", &file(AIRLINE), "-o", "recordings"]).failed();
+    assert!(error.contains("is there already"), "{error}");
+    assert_eq!(lengths(&recordings).len(), 1);
+
+    let again = file("samples/../samples/tau-bench/gpt-4o-airline-10-longest.json");
+    let error = retrace_in(folder.path(), &["import", &file(AIRLINE), &again, "-o", "other"]).failed();
+    assert!(error.contains("would both be written"), "{error}");
+    assert!(!folder.path().join("other").exists());
 }
 
 #[test]

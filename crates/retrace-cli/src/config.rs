@@ -1,5 +1,6 @@
 //! `retrace.toml`: the agent, the recordings, the strategies, and how much is run.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,10 +44,8 @@ pub(crate) struct Config {
 #[serde(deny_unknown_fields)]
 struct AgentConfig {
     model: String,
-    #[serde(default)]
-    temperature: f64,
-    #[serde(default)]
-    summary_loss: f64,
+    temperature: Option<f64>,
+    summary_loss: Option<f64>,
 }
 
 /// Recordings that started from one state.
@@ -55,8 +54,7 @@ struct AgentConfig {
 struct RecordingsConfig {
     files: Vec<PathBuf>,
     environment: String,
-    #[serde(default)]
-    world_seed: u64,
+    world_seed: Option<u64>,
     cuts: Option<Vec<usize>>,
 }
 
@@ -120,7 +118,8 @@ impl Config {
             _ => error.into(),
         });
         let text = text.with_context(|| format!("failed to read `{}`", file.display()))?;
-        toml::from_str(&text).with_context(|| format!("failed to read the configuration `{}`", file.display()))
+        let config = toml::from_str(&text).map_err(|error| anyhow::anyhow!(in_plain_words(&error.to_string())));
+        config.with_context(|| format!("failed to read the configuration `{}`", file.display()))
     }
 
     /// How much is run.
@@ -167,11 +166,12 @@ impl Config {
         for (name, strategy) in self.strategies {
             verifier = verifier.strategy(name, strategy.0.build());
         }
+        let mut files_by_id: HashMap<String, PathBuf> = HashMap::new();
         for group in &self.recordings {
             let paths: Vec<_> = group.files.iter().map(|file| folder.join(file)).collect();
             let mut recordings = Vec::new();
             for file in files::recordings_in(&paths)? {
-                match files::read(&file, self.outcome.as_ref()) {
+                match files::read_another(&file, self.outcome.as_ref(), &mut files_by_id) {
                     Ok(recording) => recordings.push(recording),
                     // It costs itself, and nobody has paid for anything yet: the user hears of it now.
                     Err(error) => {
@@ -186,14 +186,26 @@ impl Config {
     }
 }
 
+/// An error of the parser, without the names of types that a user need not know.
+fn in_plain_words(error: &str) -> String {
+    ["usize", "u64", "u32"]
+        .iter()
+        .fold(error.to_owned(), |error, number| error.replace(&format!("expected {number}"), "expected a whole number"))
+}
+
 impl AgentConfig {
     fn model(&self) -> anyhow::Result<std::sync::Arc<dyn retrace_model::Model>> {
         for (field, value) in [("temperature", self.temperature), ("summary_loss", self.summary_loss)] {
+            let Some(value) = value else { continue };
             if !(0.0..=1.0).contains(&value) {
                 return Err(hinted(format!("`agent.{field}` is {value}"), "it is a probability, from 0 to 1"));
             }
+            if self.model == simulated::WANDER {
+                return Err(hinted(format!("`agent.{field}` has no effect on `{}`", self.model), "leave it out"));
+            }
         }
-        simulated::model(&self.model, self.temperature, self.summary_loss).ok_or_else(|| {
+        let [temperature, summary_loss] = [self.temperature, self.summary_loss].map(Option::unwrap_or_default);
+        simulated::model(&self.model, temperature, summary_loss).ok_or_else(|| {
             hinted(
                 format!("there is no model `{}`", self.model),
                 format!("`agent.model` is one of {}", simulated::MODELS.join(", ")),
@@ -206,14 +218,18 @@ impl RecordingsConfig {
     /// These recordings with their environment and cuts.
     fn build(&self, recordings: Vec<Recording>) -> anyhow::Result<Group> {
         let group = match &*self.environment {
+            "recorded" if self.world_seed.is_some() => {
+                return Err(hinted("`world_seed` has no effect on the environment `recorded`", "leave it out"));
+            }
             "recorded" => Group::recorded(recordings),
             name => {
-                let environment = simulated::environment(name, self.world_seed).ok_or_else(|| {
-                    hinted(
-                        format!("there is no environment `{name}`"),
-                        format!("`environment` is one of recorded, {}", simulated::ENVIRONMENTS.join(", ")),
-                    )
-                })?;
+                let environment =
+                    simulated::environment(name, self.world_seed.unwrap_or_default()).ok_or_else(|| {
+                        hinted(
+                            format!("there is no environment `{name}`"),
+                            format!("`environment` is one of recorded, {}", simulated::ENVIRONMENTS.join(", ")),
+                        )
+                    })?;
                 Group::new(recordings, environment)
             }
         };

@@ -59,6 +59,11 @@ fn causes(error: &anyhow::Error) -> Vec<String> {
     texts
 }
 
+/// Prints lines that may quote what the user typed.
+pub(crate) fn print_lines(text: &str) {
+    text.trim_end().lines().for_each(|line| eprintln!("{}", printable(line)));
+}
+
 /// Whether whoever read our output has stopped reading.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);

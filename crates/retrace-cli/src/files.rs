@@ -1,22 +1,23 @@
 //! Files: which ones are meant, reading them, and writing them whole or not at all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
-use std::io::{BufReader, Write};
+use std::io::{BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use retrace_events::codec::{Read, read_recording};
 use retrace_events::{OutcomeRule, Recording};
+use tempfile::NamedTempFile;
 
 use crate::failure::hinted;
 
-/// What came of writing a file.
+/// A file that is about to be written, beside what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    New,
-    Replaced,
-    AsBefore,
+pub(crate) enum There {
+    Nothing,
+    TheSame,
+    SomethingElse,
 }
 
 /// The recordings that paths name: files as they are, of a folder every `.jsonl` file in it; each once, a folder's in
@@ -24,11 +25,15 @@ pub(crate) enum Written {
 pub(crate) fn recordings_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
-        if !path.exists() {
-            return Err(hinted(
-                format!("there is no `{}`", path.display()),
-                "name files or folders of recordings; make some of a transcript with `retrace import`",
-            ));
+        match fs::metadata(path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(hinted(
+                    format!("there is no `{}`", path.display()),
+                    "name files or folders of recordings; make some of a transcript with `retrace import`",
+                ));
+            }
+            Err(error) => return Err(error).with_context(|| format!("failed to read `{}`", path.display())),
         }
         if !path.is_dir() {
             files.push(path.clone());
@@ -52,7 +57,8 @@ pub(crate) fn recordings_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         files.extend(found);
     }
     let mut seen = BTreeSet::new();
-    files.retain(|file| seen.insert(file.clone()));
+    // However it is spelled, a file is one file.
+    files.retain(|file| seen.insert(fs::canonicalize(file).unwrap_or_else(|_| file.clone())));
     Ok(files)
 }
 
@@ -71,30 +77,53 @@ pub(crate) fn read(file: &Path, rule: Option<&OutcomeRule>) -> Result<Recording>
     Ok(recording)
 }
 
-/// Writes a file whole or not at all. One that is there and differs is replaced only by force.
-pub(crate) fn write(file: &Path, bytes: &[u8], force: bool) -> Result<Written> {
-    let written = match fs::read(file) {
-        Ok(old) if old == bytes => return Ok(Written::AsBefore),
-        Ok(_) if !force => {
-            return Err(hinted(
-                format!("`{}` is there already and holds something else", file.display()),
-                "move it away, or replace it with `--force`",
-            ));
-        }
-        Ok(_) => Written::Replaced,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Written::New,
-        Err(error) => return Err(error).with_context(|| format!("failed to read `{}`", file.display())),
-    };
+/// As [`read`], one of several recordings that are told apart by their ids.
+pub(crate) fn read_another(
+    file: &Path,
+    rule: Option<&OutcomeRule>,
+    files_by_id: &mut HashMap<String, PathBuf>,
+) -> Result<Recording> {
+    let recording = read(file, rule)?;
+    match files_by_id.insert(recording.header.id.clone(), file.to_owned()) {
+        None => Ok(recording),
+        Some(other) => Err(hinted(
+            format!("`{}` has the id `{}`, as `{}` has", file.display(), recording.header.id, other.display()),
+            "give each recording its own `id` in its first line",
+        )),
+    }
+}
+
+/// What lies where a file is to be written.
+pub(crate) fn there(file: &Path, bytes: &[u8]) -> Result<There> {
+    match fs::read(file) {
+        Ok(old) if old == bytes => Ok(There::TheSame),
+        Ok(_) => Ok(There::SomethingElse),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(There::Nothing),
+        Err(error) => Err(error).with_context(|| format!("failed to look at `{}`", file.display())),
+    }
+}
+
+/// Writes a file whole or not at all.
+pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
-        let mut whole = tempfile::NamedTempFile::new_in(folder)?;
+        let mut whole = new_file(folder)?;
         whole.write_all(bytes)?;
         whole.as_file().sync_all()?;
         whole.persist(file)?;
-        Ok::<_, std::io::Error>(())
+        Ok(())
     };
-    write().with_context(|| format!("failed to write `{}`", file.display()))?;
-    Ok(written)
+    // Only the kind: the file that the error names is not the user's.
+    let written = write().map_err(|error: std::io::Error| std::io::Error::from(error.kind()));
+    written.with_context(|| format!("failed to write `{}`", file.display()))
+}
+
+/// A new file that becomes another's once it is whole, as readable as any file of the user's.
+fn new_file(folder: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
 }
 
 /// A file name for an id that anybody may have made up: its letters, digits, dots and dashes, at most 200 bytes of them.
@@ -119,14 +148,24 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_differs_is_replaced_only_by_force() {
+    fn a_file_is_written_whole_and_beside_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.jsonl");
-        assert_eq!(write(&file, b"one", false).unwrap(), Written::New);
-        assert_eq!(write(&file, b"one", false).unwrap(), Written::AsBefore);
-        assert!(write(&file, b"two", false).is_err());
-        assert_eq!(fs::read(&file).unwrap(), b"one");
-        assert_eq!(write(&file, b"two", true).unwrap(), Written::Replaced);
+        assert_eq!(there(&file, b"one").unwrap(), There::Nothing);
+        write(&file, b"one").unwrap();
+        assert_eq!(there(&file, b"one").unwrap(), There::TheSame);
+        assert_eq!(there(&file, b"two").unwrap(), There::SomethingElse);
+        write(&file, b"two").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"two");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_is_named_once_however_it_is_spelled() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.jsonl");
+        write(&file, b"one").unwrap();
+        let files = recordings_in(&[file.clone(), folder.path().join("./a.jsonl"), folder.path().to_owned()]).unwrap();
+        assert_eq!(files, [file]);
     }
 }

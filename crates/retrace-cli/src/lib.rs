@@ -25,9 +25,13 @@ pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
+            if error.use_stderr() {
+                failure::print_lines(&error.render().to_string());
+                return Exit::CouldNotRun.into();
+            }
             // A failure to print leaves nobody to tell.
             drop(error.print());
-            return if error.use_stderr() { Exit::CouldNotRun } else { Exit::Ok }.into();
+            return Exit::Ok.into();
         }
     };
     let ended = match args.command {

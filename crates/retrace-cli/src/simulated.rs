@@ -7,7 +7,10 @@ use retrace_model::Model;
 use retrace_sim::{CodeBase, Coder, Shop, Shopkeeper, Wander, World};
 
 /// The simulated models.
-pub(crate) const MODELS: [&str; 3] = ["sim:wander", "sim:shopkeeper", "sim:coder"];
+pub(crate) const MODELS: [&str; 3] = [WANDER, "sim:shopkeeper", "sim:coder"];
+
+/// The model that acts in any tools.
+pub(crate) const WANDER: &str = "sim:wander";
 
 /// The simulated environments.
 pub(crate) const ENVIRONMENTS: [&str; 2] = ["sim:shop", "sim:code_base"];
@@ -15,7 +18,7 @@ pub(crate) const ENVIRONMENTS: [&str; 2] = ["sim:shop", "sim:code_base"];
 /// The simulated model of this name.
 pub(crate) fn model(name: &str, temperature: f64, summary_loss: f64) -> Option<Arc<dyn Model>> {
     match name {
-        "sim:wander" => Some(Arc::new(Wander)),
+        WANDER => Some(Arc::new(Wander)),
         "sim:shopkeeper" => Some(Arc::new(Shopkeeper::new().temperature(temperature).summary_loss(summary_loss))),
         "sim:coder" => Some(Arc::new(Coder::new().temperature(temperature).summary_loss(summary_loss))),
         _ => None,

@@ -41,7 +41,9 @@ impl StrategyConfig {
             "identity" => Deserialize::deserialize(parameters).map(Self::Identity),
             "tail_window" => Deserialize::deserialize(parameters).map(Self::TailWindow),
             "summarize" => Deserialize::deserialize(parameters).map(Self::Summarize),
-            _ => Err(D::Error::unknown_variant(kind, &Self::KINDS)),
+            _ => {
+                Err(D::Error::custom(format_args!("unknown kind `{kind}`, expected one of {}", Self::KINDS.join(", "))))
+            }
         }
     }
 
@@ -72,6 +74,6 @@ mod tests {
         }
         let mut json = serde_json::Deserializer::from_str("{}");
         let error = StrategyConfig::of_kind("tail", &mut json).unwrap_err().to_string();
-        assert!(error.contains("`tail`") && error.contains("`tail_window`"), "{error}");
+        assert!(error.contains("`tail`") && error.contains("tail_window"), "{error}");
     }
 }

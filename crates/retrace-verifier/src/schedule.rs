@@ -203,7 +203,7 @@ impl Progressing {
             recording: site.boundary.trajectory().id().to_owned(),
             cut: site.boundary.cut(),
             executed: site.boundary.executed(),
-            history: Box::new(site.boundary.clone()),
+            executed_calls: Box::new(site.boundary.clone()),
             pre_size: Some(site.size),
             strategies: strategies.collect(),
             pre,

@@ -65,6 +65,12 @@ pub enum VerifyError {
         /// The name.
         name: String,
     },
+    /// A name that a reader could not tell from another, or not see.
+    #[error("a strategy is called `{name}`")]
+    BadName {
+        /// The name.
+        name: String,
+    },
     /// The name of the control is taken by another strategy.
     #[error("a strategy that is no identity is called `{CONTROL}`, which is the name of the control")]
     ControlNameTaken,
@@ -83,6 +89,7 @@ impl VerifyError {
             Self::UnknownModel { .. } => Some("leave its `model` out to ask the run's own".to_owned()),
             Self::NoStrategies => Some("name at least one, such as a `tail_window`".to_owned()),
             Self::ControlNameTaken => Some("rename it, or leave the control out with `control = false`".to_owned()),
+            Self::BadName { .. } => Some("give it a name that neither starts nor ends with a space".to_owned()),
             Self::NoCuts => Some("leave `cuts` out to cut where the spacing says".to_owned()),
             Self::Cut(error) => {
                 let nearest: Vec<_> = error.nearest.iter().map(ToString::to_string).collect();
@@ -222,7 +229,8 @@ fn named(strategies: Vec<(String, Arc<dyn Strategy>)>, add_control: bool) -> Res
         return Err(VerifyError::NoStrategies);
     }
     let is_identity = |strategy: &Arc<dyn Strategy>| strategy.kind() == Identity {}.kind();
-    let mut control = strategies.iter().find(|(_, strategy)| is_identity(strategy)).map(|(name, _)| name.clone());
+    let identities = || strategies.iter().filter(|(_, strategy)| is_identity(strategy)).map(|(name, _)| name);
+    let mut control = identities().find(|name| *name == CONTROL).or_else(|| identities().next()).cloned();
     let mut by_name: IndexMap<String, Arc<dyn Strategy>> = IndexMap::new();
     if control.is_none() && add_control {
         if strategies.iter().any(|(name, _)| name == CONTROL) {
@@ -232,6 +240,9 @@ fn named(strategies: Vec<(String, Arc<dyn Strategy>)>, add_control: bool) -> Res
         by_name.insert(CONTROL.to_owned(), Arc::new(Identity {}));
     }
     for (name, strategy) in strategies {
+        if name.is_empty() || name.trim() != name {
+            return Err(VerifyError::BadName { name });
+        }
         if by_name.insert(name.clone(), strategy).is_some() {
             return Err(VerifyError::DuplicateStrategy { name });
         }

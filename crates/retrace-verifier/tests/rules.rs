@@ -15,7 +15,7 @@ use retrace_events::{
 use retrace_model::{Backoff, Model, ModelError, Prompt, ScriptedModel, Step};
 use retrace_score::{Compaction, Verification};
 use retrace_strategies::{
-    BoxFuture, Business, CompactContext, CompactError, Compacted, Strategy, Summarize, TailWindow,
+    BoxFuture, Business, CompactContext, CompactError, Compacted, Identity, Strategy, Summarize, TailWindow,
 };
 use retrace_verifier::{Group, Progress, Settings, TimeLimits, Verifier, VerifyError};
 
@@ -257,6 +257,9 @@ fn what_cannot_run_is_refused_before_anything_is_spent() {
     assert!(matches!(error, VerifyError::DuplicateStrategy { name } if name == "tail"));
     let error = refused(new(settings()).strategy("control", tail()));
     assert!(matches!(error, VerifyError::ControlNameTaken));
+    for name in ["", " ", "tail "] {
+        assert!(matches!(refused(new(settings()).strategy(name, tail())), VerifyError::BadName { .. }));
+    }
     for (setting, settings) in [
         ("horizon", Settings { horizon: 0, ..settings() }),
         ("samples", Settings { samples: 0, ..settings() }),
@@ -491,4 +494,13 @@ fn an_environment_that_panics_costs_its_rollouts() {
         .group(Group::new([recording("b", 6)], Arc::new(fresh_counters()))));
     let failed: Vec<_> = verification.boundaries.iter().map(|boundary| boundary.pre[0].end.is_failure()).collect();
     assert_eq!(failed, [true, true, false, false]);
+}
+
+#[test]
+fn of_several_identities_the_one_called_control_is_the_control() {
+    let identity = || -> Arc<dyn Strategy> { Arc::new(Identity {}) };
+    let two = verifier(&Arc::default()).strategy("other", identity()).strategy("control", identity());
+    assert_eq!(run(two).control.as_deref(), Some("control"));
+    let named = verifier(&Arc::default()).strategy("tail", Arc::new(TailWindow::new(2))).strategy("raw", identity());
+    assert_eq!(run(named).control.as_deref(), Some("raw"));
 }

@@ -1,17 +1,29 @@
 //! `retrace init`: a commented configuration to start from.
 
 use anyhow::Result;
+use retrace_report::printable;
 
 use crate::args::InitArgs;
 use crate::exit::Exit;
-use crate::files::{self, Written};
+use crate::failure::hinted;
+use crate::files::{self, There};
 use crate::output::print;
 
 pub(crate) fn run(args: &InitArgs) -> Result<Exit> {
-    let file = args.file.display();
-    print(&match files::write(&args.file, TEMPLATE.as_bytes(), false)? {
-        Written::AsBefore => format!("{file} is there already, as it would be written"),
-        _ => format!("{file} written; put recordings where it says, then run `retrace verify -c {file}`"),
+    let file = args.file.display().to_string();
+    let file = printable(&file);
+    print(&match files::there(&args.file, TEMPLATE.as_bytes())? {
+        There::TheSame => format!("{file} is there already, as it would be written"),
+        There::SomethingElse => {
+            return Err(hinted(
+                format!("`{file}` is there already and holds something else"),
+                "move it away, or name another file",
+            ));
+        }
+        There::Nothing => {
+            files::write(&args.file, TEMPLATE.as_bytes())?;
+            format!("{file} written; put recordings where it says, then run `retrace verify -c {file}`")
+        }
     })?;
     Ok(Exit::Ok)
 }
@@ -35,7 +47,7 @@ mod tests {
         assert_eq!((written.concurrency, written.spacing), (default.concurrency, default.spacing));
         assert_eq!(written.limits, default.limits);
         // What is commented out is right as well.
-        let everything = TEMPLATE.replace("\n# (optional) ", "\n");
+        let everything = TEMPLATE.replace("\n# cuts", "\ncuts").replace("\n# [outcome]\n# ", "\n[outcome]\n");
         assert_ne!(everything, TEMPLATE);
         let config: Config = toml::from_str(&everything).unwrap();
         assert!(config.outcome.is_some());

@@ -2,7 +2,7 @@
 
 mod table;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -100,9 +100,9 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
     };
     let (mut recordings, mut boundaries) = (Vec::new(), Vec::new());
     let files = files::recordings_in(&args.recordings)?;
-    let n_files = files.len();
+    let (n_files, mut files_by_id) = (files.len(), HashMap::new());
     for file in files {
-        let recording = match files::read(&file, rule.as_ref()) {
+        let recording = match files::read_another(&file, rule.as_ref(), &mut files_by_id) {
             Ok(recording) => recording,
             Err(error) if n_files > 1 => {
                 failure::warn(&error);

@@ -1,5 +1,8 @@
 //! JSON Schemas of parameters: which values fit, and values made up after them.
 
+use std::collections::HashSet;
+
+use indexmap::IndexSet;
 use serde_json::{Map, Number, Value};
 
 use crate::draws::Draws;
@@ -188,17 +191,14 @@ impl<'a> Layers<'a> {
 
     fn properties(&self) -> Vec<Parameter<'a>> {
         let lists = self.maps.iter().filter_map(|map| map.get("required"));
-        let required: Vec<&str> = lists.flat_map(texts).collect();
+        let required: IndexSet<&str> = lists.flat_map(texts).collect();
         let schema = |node| Schema { document: self.document, node };
         let described = self.maps.iter().filter_map(|map| map.get("properties")?.as_object()).flatten();
-        let mut properties: Vec<Parameter<'a>> = Vec::new();
+        let mut seen = HashSet::new();
         let described = described.map(|(name, node)| (&**name, node));
-        for (name, node) in described.chain(required.iter().map(|name| (*name, &ANY))) {
-            if properties.iter().all(|property| property.name != name) {
-                properties.push(Parameter { name, schema: schema(node), required: required.contains(&name) });
-            }
-        }
-        properties
+        let named = described.chain(required.iter().map(|name| (*name, &ANY)));
+        let first = named.filter(|(name, _)| seen.insert(*name));
+        first.map(|(name, node)| Parameter { name, schema: schema(node), required: required.contains(name) }).collect()
     }
 
     /// An integer within the bounds, if there is one; at most the tenth of them.
