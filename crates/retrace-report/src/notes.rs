@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use retrace_events::Stage;
 use retrace_score::{
     Aggregate, ArmReport, Compaction, ErrorCount, Failed, RecordingFacts, Report, Side, StrategyReport, Unscored,
 };
@@ -10,13 +9,15 @@ use retrace_stats::Exact;
 
 use crate::number::{counted, grouped, p_value, percent_of};
 use crate::printable;
-use crate::view::arm;
 
 /// How many of a list are named before the rest is only counted.
 const MOST_NAMED: usize = 5;
 
 /// Fewer boundaries than these say little.
 const FEW_BOUNDARIES: usize = 10;
+
+/// Fewer deltas than these that are not zero give no p below 0.05, whatever they are.
+const FEW_NONZERO: usize = 6;
 
 /// The longest recorded text that is quoted, in characters.
 const LONGEST_QUOTE: usize = 60;
@@ -34,9 +35,10 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
     notes.extend(report.strategies.iter().filter_map(|(name, strategy)| about(name, report, strategy, horizon)));
     notes.extend(no_exact_p(report, horizon));
     notes.extend(few_boundaries(report, horizon));
+    notes.extend(least_p(report, horizon));
     notes.extend(correlated(report));
     notes.push(noise(report));
-    notes.extend(recorded_environment(report));
+    notes.extend(recorded_environment(report, horizon));
     notes.extend(worlds_differ(report));
     notes.extend(replay(report));
     notes.extend(spend(report));
@@ -61,8 +63,8 @@ fn because(reason: Unscored, count: usize) -> String {
     let at = format!("at {}", boundaries(count));
     match reason {
         Unscored::CompactionFailed => format!("the compaction failed {at}"),
-        Unscored::NotRun(side) => format!("no {} rollout ran {at}", arm(side)),
-        Unscored::AllFailed(side) => format!("every {} rollout failed {at}", arm(side)),
+        Unscored::NotRun(side) => format!("no {side} rollout ran {at}"),
+        Unscored::AllFailed(side) => format!("every {side} rollout failed {at}"),
         _ => format!("there is no delta {at}"),
     }
 }
@@ -116,7 +118,7 @@ fn left_out(report: &Report) -> Option<String> {
 
 fn pre_failures(report: &Report, horizon: usize) -> Option<String> {
     let failed = report.pre.failed_at(horizon).expect("the report has this horizon");
-    (failed.failed > 0).then(|| broken("PRE", failed, &report.pre, report, horizon))
+    (failed.failed > 0).then(|| broken(Side::Pre, failed, &report.pre, report, horizon))
 }
 
 /// What a reader must know of one strategy.
@@ -129,9 +131,9 @@ fn about(name: &str, report: &Report, strategy: &StrategyReport, horizon: usize)
         sentences.extend(most_common(&strategy.compaction_errors, ""));
     }
     if at.failures.post.failed > 0 {
-        sentences.push(broken("POST", at.failures.post, &strategy.post, report, horizon));
+        sentences.push(broken(Side::Post, at.failures.post, &strategy.post, report, horizon));
     }
-    sentences.extend(bias(at));
+    sentences.extend(bias(at, report.control.as_deref() == Some(name)));
     sentences.extend(partly_unscored(at));
     let at = report.boundaries.iter().filter_map(|boundary| boundary.strategies.get(name));
     let n_compacted = at.filter(|here| !matches!(here.compaction, Compaction::Failed { .. })).count();
@@ -152,28 +154,36 @@ fn about(name: &str, report: &Report, strategy: &StrategyReport, horizon: usize)
 }
 
 /// How many rollouts of an arm broke off, and on what.
-fn broken(side: &str, failed: Failed, arm: &ArmReport, report: &Report, horizon: usize) -> String {
+fn broken(side: Side, failed: Failed, arm: &ArmReport, report: &Report, horizon: usize) -> String {
     let n = grouped(failed.failed as u64);
     let of = counted(failed.n_rollouts, &format!("{side} rollout"), &format!("{side} rollouts"));
-    let (off, up_to) = match arm.n_off_the_record {
-        _ if horizon < report.horizon => (String::new(), format!(" up to horizon {}", report.horizon)),
-        0 => (String::new(), String::new()),
-        off => (format!(", {off} of them off the record"), String::new()),
+    let off = match off_the_record(arm, horizon).failed {
+        0 => String::new(),
+        off => format!(", {} of them off the record", grouped(off as u64)),
     };
+    let up_to = if horizon < report.horizon { format!(" up to horizon {}", report.horizon) } else { String::new() };
     let error = most_common(&arm.errors, &up_to).map(|error| format!(" {error}")).unwrap_or_default();
     format!("{n} of {of} failed{off}.{error}")
 }
 
+fn off_the_record(arm: &ArmReport, horizon: usize) -> Failed {
+    arm.off_the_record_at(horizon).expect("the report has this horizon")
+}
+
 /// What failed rollouts do to the deltas, if the arms failed at different rates where both ran.
-fn bias(at: &Aggregate) -> Option<String> {
+fn bias(at: &Aggregate, is_control: bool) -> Option<String> {
     let failures = &at.failures;
-    let (side, hidden) = match failures.paired_more? {
-        Side::Post => ("POST", "harm may be understated"),
-        Side::Pre => ("PRE", "what compaction saves may be understated"),
+    let more = failures.paired_more?;
+    let so = match more {
+        // Compaction has no part in it.
+        _ if is_control => "Both resume from the raw history, so this difference is noise".to_owned(),
+        Side::Post => format!("Failed rollouts are not scored, and {more} lost more of them: harm may be understated"),
+        Side::Pre => format!(
+            "Failed rollouts are not scored, and {more} lost more of them: what compaction saves may be understated"
+        ),
     };
     Some(format!(
-        "Where both arms ran, {} of PRE and {} of POST failed. Failed rollouts are not scored, and {side} lost more of \
-         them: {hidden}.",
+        "Where both arms ran, {} of PRE and {} of POST failed. {so}.",
         out_of(failures.paired_pre),
         out_of(failures.post),
     ))
@@ -186,23 +196,18 @@ fn out_of(failed: Failed) -> String {
 
 fn most_common(errors: &[ErrorCount], up_to: &str) -> Option<String> {
     let error = errors.first()?;
-    let stage = match error.stage {
-        None => "",
-        Some(Stage::Restore) => " (restoring the environment)",
-        Some(Stage::Model) => " (model)",
-        Some(Stage::Environment) => " (environment)",
-        Some(Stage::Agent) => " (agent)",
-    };
     let times = match error.count {
         1 => "once, in".to_owned(),
         n => format!("{} times, first in", grouped(n as u64)),
     };
-    let sample = error.first.sample.map(|sample| format!(", sample {sample}")).unwrap_or_default();
+    let first = &error.first;
+    let sample = first.sample.map(|sample| format!(", sample {sample}")).unwrap_or_default();
+    let calls = first.after_actions.map(|n| format!(", after {}", counted(n, "call", "calls"))).unwrap_or_default();
     Some(format!(
-        "Most common error{up_to}: {}{stage}, {times} {} after {}{sample}.",
-        quoted(&error.text),
-        quoted(&error.first.recording),
-        counted(error.first.cut, "event", "events"),
+        "Most common error{up_to}: {}, {times} {} after {}{sample}{calls}.",
+        quoted(&error.to_string()),
+        quoted(&first.recording),
+        counted(first.cut, "event", "events"),
     ))
 }
 
@@ -223,11 +228,9 @@ fn no_exact_p(report: &Report, horizon: usize) -> Option<String> {
 fn few_boundaries(report: &Report, horizon: usize) -> Option<String> {
     let n = report.boundaries.len();
     if n < FEW_BOUNDARIES {
-        let least = Exact::new(2.into(), (1_u64 << n).into());
         return Some(format!(
-            "Only {}: with fewer than {FEW_BOUNDARIES} an interval is often too narrow, and p cannot be below {}.",
-            boundaries(n),
-            p_value(&least)
+            "Only {}: with fewer than {FEW_BOUNDARIES} an interval is often too narrow.",
+            boundaries(n)
         ));
     }
     let scored =
@@ -240,6 +243,19 @@ fn few_boundaries(report: &Report, horizon: usize) -> Option<String> {
             few.join(", ")
         )
     })
+}
+
+/// The least p that the deltas allow, where it is not small.
+fn least_p(report: &Report, horizon: usize) -> Option<String> {
+    let n_nonzero = |strategy: &StrategyReport| strategy.at(horizon).map_or(0, |at| at.n_nonzero);
+    let few = report.strategies.iter().map(|(name, strategy)| (name, n_nonzero(strategy)));
+    let few = few.filter(|&(_, n)| 0 < n && n < FEW_NONZERO).map(|(name, n)| {
+        let least = Exact::new(2.into(), (1_u64 << n).into());
+        format!("{} for {} ({})", p_value(&least), quoted(name), counted(n, "delta", "deltas"))
+    });
+    let few: Vec<_> = few.collect();
+    (!few.is_empty())
+        .then(|| format!("Few deltas of wasted are not zero, so p cannot be small: at least {}.", few.join(", ")))
 }
 
 fn correlated(report: &Report) -> Option<String> {
@@ -263,17 +279,14 @@ fn noise(report: &Report) -> String {
     }
 }
 
-fn recorded_environment(report: &Report) -> Option<String> {
-    let share = |arm: &ArmReport| {
-        format!("{} ({} of {})", percent_of(arm.n_off_the_record, arm.n_rollouts), arm.n_off_the_record, arm.n_rollouts)
-    };
-    let post = report.strategies.iter().map(|(name, strategy)| format!("{} {}", quoted(name), share(&strategy.post)));
-    let arms: Vec<_> = std::iter::once(format!("PRE {}", share(&report.pre))).chain(post).collect();
-    let off = report.pre.n_off_the_record > 0
-        || report.strategies.values().any(|strategy| strategy.post.n_off_the_record > 0);
+fn recorded_environment(report: &Report, horizon: usize) -> Option<String> {
+    let pre = ("PRE".to_owned(), off_the_record(&report.pre, horizon));
+    let post = report.strategies.iter().map(|(name, at)| (quoted(name), off_the_record(&at.post, horizon)));
+    let arms: Vec<_> = std::iter::once(pre).chain(post).collect();
+    let off = arms.iter().any(|(_, off)| off.failed > 0);
+    let arms: Vec<_> = arms.into_iter().map(|(arm, off)| format!("{arm} {}", out_of(off))).collect();
     let left = format!(
-        "Off the record, with a call that was never made in the recording: {}. Such a rollout counts as failed at the \
-         horizons that it did not reach.",
+        "Off the record before horizon {horizon}, with a call that was never made in the recording, and so failed: {}.",
         arms.join(", ")
     );
     match (report.has_recorded_environment(), off) {

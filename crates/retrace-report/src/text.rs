@@ -2,6 +2,8 @@
 
 use retrace_score::{ArmMeans, Channels, Estimate, Failed};
 
+use retrace_stats::Exact;
+
 use crate::layout::{elide, left, right, width, wrap};
 use crate::number::{counted, decimals, p_value, percent, plain, signed};
 use crate::view::{Row, RowOutcome, View};
@@ -13,6 +15,9 @@ const GAP: usize = 2;
 /// The narrowest column of names, and how many lines a name may take.
 const NAME: usize = 8;
 const NAME_LINES: usize = 3;
+
+/// The decimals of a share of rollouts, which unlike a count of actions does not grow with the horizon.
+const SHARE_DECIMALS: usize = 3;
 
 /// The table of a report, a legend, and the notes.
 pub fn text(view: &View) -> String {
@@ -66,6 +71,7 @@ fn level(pre: &ArmMeans, view: &View) -> String {
 struct Widths {
     name: usize,
     scored: usize,
+    /// `+0.833 [+0.333,+1.250]`
     estimate: usize,
     p: usize,
     kept: usize,
@@ -77,8 +83,8 @@ impl Widths {
         let widest = |header: &str, cell: &dyn Fn(&Row) -> String| {
             view.rows.iter().map(|row| width(&cell(row))).fold(width(header), usize::max)
         };
-        // `+0.833 [+0.333,+1.250]`
-        let number = signed(&retrace_stats::Exact::from_integer(view.horizon.into()), decimals(view.horizon)).len();
+        let widest_number = |most: usize, decimals| signed(&Exact::from_integer(most.into()), decimals).len();
+        let number = widest_number(view.horizon, decimals(view.horizon)).max(widest_number(1, SHARE_DECIMALS));
         let mut widths = Self {
             name: widest("strategy", &|row| row.name.clone()),
             scored: widest("scored", &scored).max(widest("", &noop)),
@@ -146,9 +152,10 @@ fn row(row: &Row, view: &View, widths: &Widths) -> Vec<String> {
 /// Wasted, p and stopped on one line, and what wasted is made of on another.
 fn scored_lines(deltas: &Channels<Estimate>, p: &str, view: &View, widths: &Widths) -> [String; 2] {
     let cell = |estimate: &Estimate| estimate_cell(estimate, decimals(view.horizon));
+    let stopped = estimate_cell(&deltas.stopped, SHARE_DECIMALS);
     let gap = " ".repeat(GAP);
     [
-        [left(&cell(&deltas.wasted), widths.estimate), right(p, widths.p), cell(&deltas.stopped)].join(&gap),
+        [left(&cell(&deltas.wasted), widths.estimate), right(p, widths.p), stopped].join(&gap),
         [
             left(&format!("blocked {}", cell(&deltas.blocked)), widths.estimate + GAP + widths.p),
             format!("refetch {}", cell(&deltas.refetch)),

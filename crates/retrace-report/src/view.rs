@@ -1,6 +1,6 @@
 //! What every rendering of a report shows: one horizon, a row for each strategy, and the notes a reader needs.
 
-use retrace_score::{ArmMeans, Channels, Estimate, Failed, Report, Side, StrategyReport};
+use retrace_score::{ArmMeans, Channels, Estimate, Failed, Report, StrategyReport};
 use retrace_stats::Exact;
 use thiserror::Error;
 
@@ -77,6 +77,13 @@ pub struct NoSuchHorizon {
     pub full: usize,
 }
 
+impl NoSuchHorizon {
+    /// What to do next.
+    pub fn hint(&self) -> Option<&'static str> {
+        (self.horizon > self.full).then_some("to look further ahead, run again with a greater horizon")
+    }
+}
+
 impl View {
     /// A report at its full horizon.
     pub fn new(report: &Report) -> Self {
@@ -130,13 +137,5 @@ impl Row {
             failed: at.failures.post,
             marked: at.failures.paired_more.is_some() || strategy.n_failed_compactions > 0,
         }
-    }
-}
-
-/// The arm in words.
-pub(crate) fn arm(side: Side) -> &'static str {
-    match side {
-        Side::Pre => "PRE",
-        Side::Post => "POST",
     }
 }

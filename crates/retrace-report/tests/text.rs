@@ -65,7 +65,7 @@ fn boundary<const N: usize>(
         recording: recording.to_owned(),
         cut,
         executed: 1,
-        history: Box::new([&login].into_iter().collect::<ExecutedCalls>()),
+        executed_calls: Box::new([&login].into_iter().collect::<ExecutedCalls>()),
         pre_size: Some(Size { events: cut, tokens: Tokens(1_000) }),
         pre: pre.iter().map(|line| rollout(line)).collect(),
         strategies: strategies.map(|(name, outcome)| (name.to_owned(), outcome)).into(),
@@ -143,7 +143,8 @@ fn a_smaller_horizon() {
     insta::assert_snapshot!(text(&View::at(&report, 2).unwrap()));
     let error = View::at(&report, 6).unwrap_err();
     assert_eq!(error.to_string(), "there is no horizon 6: the report has those from 1 to 5");
-    assert!(View::at(&report, 0).is_err());
+    assert!(error.hint().unwrap().contains("greater horizon"));
+    assert_eq!(View::at(&report, 0).unwrap_err().hint(), None);
 }
 
 #[test]
@@ -207,6 +208,84 @@ fn one_boundary_and_a_wide_horizon() {
     }));
 }
 
+/// The notes at a horizon.
+fn notes_at(report: &Report, horizon: usize) -> String {
+    View::at(report, horizon).expect("the report has this horizon").notes.join("\n")
+}
+
+#[test]
+fn what_left_the_record_behind_the_horizon_did_not_fail() {
+    let pre = ["a b c d e, off", "a b, off", "a, 503"];
+    let one = boundary("r", 9, &pre, [("tail", compacted(10, &["a b c d e, off"]))]);
+    let report = Report::new(verification(&["tail"], vec![one])).unwrap();
+    let expected = [
+        (1, "", "PRE 0 of 3 (0%), `tail` 0 of 1 (0%)"),
+        (2, "1 of 3 PRE rollouts failed. Most common error up to horizon 5: `model: 503`", "PRE 0 of 3 (0%)"),
+        (
+            4,
+            "2 of 3 PRE rollouts failed, 1 of them off the record. Most common error up to horizon 5",
+            "PRE 1 of 3 (33%)",
+        ),
+        (
+            5,
+            "2 of 3 PRE rollouts failed, 1 of them off the record. Most common error: `model: 503`, once",
+            "PRE 1 of 3",
+        ),
+    ];
+    for (horizon, failed, off) in expected {
+        let notes = notes_at(&report, horizon);
+        assert_eq!(notes.contains("PRE rollouts failed"), horizon > 1, "{notes}");
+        assert!(notes.contains(failed), "{notes}");
+        // Nobody says that the environment is the recorded one, so the note is there only where any left it.
+        assert_eq!(notes.contains(&format!("before horizon {horizon}")), horizon > 2, "{notes}");
+        assert!(horizon <= 2 || notes.contains(off), "{notes}");
+    }
+    assert!(notes_at(&report, 5).contains("in `r` after 9 events, sample 2, after 1 call."));
+}
+
+#[test]
+fn a_control_that_lost_more_rollouts_shows_noise_and_hides_no_harm() {
+    let lost = || [", 503", ", 503", "a b c d e"];
+    let pre = ["a b c d e"; 3];
+    let one = boundary("r", 9, &pre, [("control", unchanged(&lost())), ("tail", compacted(10, &lost()))]);
+    let report = Report::new(verification(&["control", "tail"], vec![one])).unwrap();
+    let view = View::new(&report);
+    assert!(view.rows.iter().all(|row| row.marked));
+    let note = |name: &str| view.notes.iter().find(|note| note.starts_with(&format!("`{name}`: "))).unwrap();
+    assert!(note("control").contains("noise") && !note("control").contains("understated"), "{}", note("control"));
+    assert!(note("tail").contains("harm may be understated"), "{}", note("tail"));
+}
+
+#[test]
+fn the_least_p_is_that_of_the_deltas_that_are_not_zero() {
+    let boundaries = (0..7).map(|i| {
+        let tail = ["a b c d e"; 2].map(|same| if i < 2 { "a! b c d e" } else { same });
+        let gone = if i < 6 { ", 503" } else { "a! b c d e" };
+        let all = compacted(10, &["a! b c d e"]);
+        let strategies = [("tail", compacted(10, &tail)), ("gone", compacted(10, &[gone])), ("all", all)];
+        boundary("r", 9 + i, &["a b c d e"], strategies)
+    });
+    let report = Report::new(verification(&["tail", "gone", "all"], boundaries.collect())).unwrap();
+    let notes = notes_at(&report, 5);
+    let expected = "p cannot be small: at least 0.500 for `tail` (2 deltas), 1.000 for `gone` (1 delta).";
+    assert!(notes.contains(expected) && notes.contains("Only 7 boundaries: "), "{notes}");
+    for (name, least) in [("tail", "1/2"), ("gone", "1"), ("all", "1/64")] {
+        assert_eq!(report.strategies[name].at(5).unwrap().permutation_p, Some(least.parse().unwrap()));
+    }
+}
+
+#[test]
+fn a_share_keeps_its_decimals_at_the_widest_horizon() {
+    let calls = ["a"; 1_000].join(" ");
+    let pre = [&*calls; 5];
+    let post = [&*calls, &*calls, &*calls, "a", "a"];
+    let boundaries = (0..2).map(|i| boundary("r", 9 + i, &pre, [("tail", compacted(10, &post))]));
+    let verification = verification(&["tail"], boundaries.collect());
+    let text = shown(Verification { horizon: 1_000, samples: 5, ..verification });
+    assert!(text.contains(" +0.400 [+0.400,+0.400] "), "{text}");
+    assert!(text.contains("-400 [-400,-400]") && text.lines().all(|line| line.width() <= COLUMNS), "{text}");
+}
+
 #[test]
 fn the_json_can_be_looked_at_and_reads_back_as_it_was() {
     let name = "\u{1b}[31mred\u{202e}\u{9b}\u{e0041}";
@@ -226,6 +305,7 @@ proptest! {
         error in any::<String>(),
         recording in any::<String>(),
         posts in vec(prop_oneof![Just("a b c d e"), Just("a! a!"), Just("a, off")], 0..3),
+        horizon in prop_oneof![Just(5), Just(10), Just(100), Just(1_000)],
     ) {
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         let outcomes = names.iter().enumerate().map(|(i, name)| {
@@ -235,7 +315,9 @@ proptest! {
         let broken = format!(", {error}");
         let mut one = boundary(&recording, 1_000_000, &["a", &broken], []);
         one.strategies = outcomes.collect();
-        let mut verification = verification(&names, vec![one]);
+        let mut two = boundary(&recording, 1_000_001, &["a b c d e"], []);
+        two.strategies = one.strategies.clone();
+        let mut verification = Verification { horizon, ..verification(&names, vec![one, two]) };
         verification.unusable.push(UnusableRecording { name: error.clone(), reason: error });
         let text = shown(verification);
         for line in text.lines() {

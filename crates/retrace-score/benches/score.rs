@@ -34,7 +34,7 @@ fn arm(number: usize) -> Vec<Rollout> {
     (0..3).map(|sample| rollout(3 * number + sample)).collect()
 }
 
-fn history(n_calls: usize) -> HashSet<Signature> {
+fn executed(n_calls: usize) -> HashSet<Signature> {
     (0..n_calls).map(|i| Signature::of("stock", &format!(r#"{{"item": {i}, "page": 1}}"#))).collect()
 }
 
@@ -44,7 +44,7 @@ fn verification(n_boundaries: usize) -> Verification {
         recording: format!("r{}", number / 4),
         cut: number,
         executed: 20,
-        history: Box::new(history(20)),
+        executed_calls: Box::new(executed(20)),
         pre_size: Some(Size { events: 40, tokens: Tokens(4_000) }),
         pre: arm(number),
         strategies: names
@@ -88,8 +88,14 @@ fn verification(n_boundaries: usize) -> Verification {
 
 #[divan::bench(args = [100, 1_000, 10_000])]
 fn score_boundary_of_3_and_3_rollouts_behind_calls(bencher: Bencher, n_calls: usize) {
-    let (pre, post, history) = (arm(1), arm(2), history(n_calls));
-    bencher.bench(|| score_boundary(&pre, &post, &history, &[1, 2, 3, 4, 5]));
+    let (pre, post, executed) = (arm(1), arm(2), executed(n_calls));
+    bencher.bench(|| score_boundary(&pre, &post, &executed, &[1, 2, 3, 4, 5]));
+}
+
+/// Rollouts of five actions, so that all horizons beyond are alike.
+#[divan::bench]
+fn report_of_4_strategies_x_12_boundaries_to_horizon_1000(bencher: Bencher) {
+    bencher.with_inputs(|| Verification { horizon: 1_000, ..verification(12) }).bench_values(Report::new);
 }
 
 #[divan::bench(args = [12, 100])]

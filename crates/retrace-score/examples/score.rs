@@ -23,17 +23,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let prefix: Vec<Event> = [Event::request("restock")].into_iter().chain(round("c1", "login", Outcome::Ok)).collect();
     println!("it can be resumed after {} events", resumable_cuts(&prefix)[0].cut);
-    let history: ExecutedCalls = actions_from_events(&prefix).iter().collect();
+    let executed: ExecutedCalls = actions_from_events(&prefix).iter().collect();
 
     let pre = [rollout(&[("list", Outcome::Ok), ("reorder", Outcome::Ok)])];
     let post = [
         rollout(&[("list", Outcome::Error), ("login", Outcome::Ok)]),
         rollout(&[("list", Outcome::Ok), ("reorder", Outcome::Ok)]),
     ];
-    let burdens = retrace_score::Burdens::of(&post[0], &history, Key::Call);
+    let burdens = retrace_score::Burdens::of(&post[0], &executed, Key::Call);
     println!("the first POST rollout: {:?}", burdens.at(2));
 
-    let scores = score_boundary(&pre, &post, &history, &[1, 2])?;
+    let scores = score_boundary(&pre, &post, &executed, &[1, 2])?;
     for at in &scores {
         if let Some(delta) = at.score.delta() {
             println!("horizon {}: wasted {}, stopped {}", at.horizon, delta.wasted, delta.stopped);

@@ -1,10 +1,10 @@
 //! From a verification to its report: each boundary scored, then each strategy over its boundaries.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 
-use indexmap::IndexMap;
-use num_traits::One;
+use indexmap::{IndexMap, IndexSet};
+use num_traits::{One, Zero};
 use retrace_events::{EndReason, Rollout};
 use retrace_stats::{Exact, Interval, Level, bootstrap_means, exact_permutation_test, exact_sign_test, median};
 
@@ -16,6 +16,9 @@ use crate::report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, RESAMPLES,
     Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,
 };
+
+/// How many columns are resampled at a time: the sums of this many stay in the processor's cache.
+const RESAMPLED_TOGETHER: usize = 16;
 
 pub(crate) fn report(mut verification: Verification) -> Result<Report, ReportError> {
     check(&verification)?;
@@ -87,11 +90,11 @@ fn check(verification: &Verification) -> Result<(), ReportError> {
 
 /// A boundary with its scores.
 fn score(outcome: BoundaryOutcome, verification: &Verification) -> BoundaryReport {
-    let BoundaryOutcome { recording, cut, executed, history, pre_size, pre, strategies } = outcome;
-    let pre_burdens = burdens(&pre, &history, Key::Call);
+    let BoundaryOutcome { recording, cut, executed, executed_calls, pre_size, pre, strategies } = outcome;
+    let pre_burdens = burdens(&pre, &executed_calls, Key::Call);
     let strategies = strategies.into_iter().map(|(name, outcome)| {
         let StrategyOutcome { compaction, lost_task, spend, post } = outcome;
-        let post_burdens = burdens(&post, &history, Key::Call);
+        let post_burdens = burdens(&post, &executed_calls, Key::Call);
         let is_control = verification.control.as_ref() == Some(&name);
         let scores = (1..=verification.horizon).map(|horizon| {
             let score = match compaction {
@@ -135,7 +138,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
         post.add(at, &here.post);
         spend.add(here.spend);
         if let Compaction::Failed { error } = &here.compaction {
-            compaction_errors.add(None, error, || place(at, None));
+            compaction_errors.add(None, error, || Place::boundary(&at.recording, at.cut));
         }
     }
     let shares: Vec<_> = tested.iter().filter_map(|tested| tested.here.kept.clone()).collect();
@@ -171,17 +174,19 @@ impl Tested<'_> {
 
 /// One strategy at each horizon.
 fn aggregates(tested: &[Tested], verification: &Verification) -> Vec<Aggregate> {
-    let deltas: Vec<Deltas> = (1..=verification.horizon).map(|horizon| Deltas::new(tested, horizon)).collect();
+    let deltas: Vec<_> = (1..=verification.horizon).map(|horizon| deltas(tested, horizon)).collect();
     let intervals = intervals(&deltas, verification.seed);
-    let aggregates = deltas.into_iter().zip(intervals).zip(1..);
-    aggregates.map(|((deltas, intervals), horizon)| aggregate(tested, horizon, deltas, intervals)).collect()
+    let tests = tests(&deltas);
+    let aggregate = |(columns, horizon)| aggregate(tested, horizon, columns, &intervals, &tests);
+    deltas.iter().zip(1..).map(aggregate).collect()
 }
 
 fn aggregate(
     tested: &[Tested],
     horizon: usize,
-    Deltas { scored, columns }: Deltas,
-    intervals: Option<Channels<Interval>>,
+    deltas: &Channels<Vec<Exact>>,
+    intervals: &HashMap<&[Exact], Interval>,
+    tests: &HashMap<&[Exact], Tests>,
 ) -> Aggregate {
     let scores = || tested.iter().map(|tested| &tested.here.scores[horizon - 1].score);
     let mut unscored: IndexMap<Unscored, usize> = IndexMap::new();
@@ -197,84 +202,76 @@ fn aggregate(
         _ => None,
     });
     let (pre, post): (Vec<_>, Vec<_>) = arms.unzip();
-    let means = (!scored.is_empty()).then(|| columns.as_ref().map(|column| mean(column.iter())));
+    let estimate = |column: &Vec<Exact>| Estimate {
+        mean: mean(column.iter()),
+        interval: intervals.get(column.as_slice()).cloned(),
+    };
+    let Tests { n_nonzero, sign_test_p, permutation_p } = tests[deltas.wasted.as_slice()].clone();
     Aggregate {
         horizon,
-        n_scored: scored.len(),
+        n_scored: deltas.wasted.len(),
         unscored,
-        sign_test_p: exact_sign_test(&columns.wasted).p,
-        permutation_p: exact_permutation_test(&columns.wasted).ok().map(|test| test.p),
-        deltas: means.map(|means| estimates(means, intervals)),
+        deltas: (!deltas.wasted.is_empty()).then(|| deltas.as_ref().map(estimate)),
         pre: mean_of_arms(&pre),
         post: mean_of_arms(&post),
+        n_nonzero,
+        sign_test_p,
+        permutation_p,
         failures: failures(tested, horizon),
     }
 }
 
-/// The deltas of a strategy at one horizon.
-struct Deltas {
-    /// Which of the tested boundaries have one.
-    scored: Vec<usize>,
-    /// The deltas there.
-    columns: Channels<Vec<Exact>>,
-}
-
-impl Deltas {
-    fn new(tested: &[Tested], horizon: usize) -> Self {
-        let mut scored = Vec::new();
-        let mut columns = Channels::<Vec<Exact>>::default();
-        for (index, tested) in tested.iter().enumerate() {
-            if let Some(delta) = tested.here.scores[horizon - 1].score.delta() {
-                scored.push(index);
-                columns.push(delta);
-            }
-        }
-        Self { scored, columns }
+/// The deltas at the boundaries that are scored at a horizon.
+fn deltas(tested: &[Tested], horizon: usize) -> Channels<Vec<Exact>> {
+    let mut columns = Channels::<Vec<Exact>>::default();
+    for Channels { blocked, refetch, wasted, stopped, harm } in
+        tested.iter().filter_map(|tested| tested.here.scores[horizon - 1].score.delta())
+    {
+        columns.blocked.push(blocked);
+        columns.refetch.push(refetch);
+        columns.wasted.push(wasted);
+        columns.stopped.push(stopped);
+        columns.harm.push(harm);
     }
+    columns
 }
 
-impl Channels<Vec<Exact>> {
-    fn push(&mut self, delta: Channels<Exact>) {
-        let Channels { blocked, refetch, wasted, stopped, harm } = delta;
-        self.blocked.push(blocked);
-        self.refetch.push(refetch);
-        self.wasted.push(wasted);
-        self.stopped.push(stopped);
-        self.harm.push(harm);
-    }
-}
-
-/// The interval of each channel at each horizon. Horizons with the same boundaries share their draws, as all channels do.
-fn intervals(deltas: &[Deltas], seed: u64) -> Vec<Option<Channels<Interval>>> {
-    let mut intervals = Vec::with_capacity(deltas.len());
-    for alike in deltas.chunk_by(|one, next| one.scored == next.scored) {
-        if alike[0].scored.len() < 2 {
-            intervals.extend(alike.iter().map(|_| None));
-            continue;
+/// The interval of each column of two deltas or more. It depends on nothing else, so horizons and channels with the same
+/// column have it in common: beyond the end of the rollouts all horizons have.
+fn intervals(deltas: &[Channels<Vec<Exact>>], seed: u64) -> HashMap<&[Exact], Interval> {
+    let columns = deltas.iter().flat_map(|c| [&c.blocked, &c.refetch, &c.wasted, &c.stopped, &c.harm]);
+    let columns: IndexSet<_> = columns.map(Vec::as_slice).filter(|column| column.len() > 1).collect();
+    let columns: Vec<_> = columns.into_iter().collect();
+    let mut intervals = HashMap::with_capacity(columns.len());
+    for alike in columns.chunk_by(|one, next| one.len() == next.len()) {
+        for together in alike.chunks(RESAMPLED_TOGETHER) {
+            let bootstraps = bootstrap_means(together, RESAMPLES, Level::PERCENT_95, seed)
+                .expect("the columns are of equal length, with two boundaries at least and fewer than 2^32");
+            intervals.extend(together.iter().copied().zip(bootstraps.into_iter().map(|bootstrap| bootstrap.interval)));
         }
-        let columns = alike.iter().flat_map(|Deltas { columns: c, .. }| {
-            [&c.blocked, &c.refetch, &c.wasted, &c.stopped, &c.harm].map(Vec::as_slice)
-        });
-        let columns: Vec<_> = columns.collect();
-        let bootstraps = bootstrap_means(&columns, RESAMPLES, Level::PERCENT_95, seed)
-            .expect("the columns are of equal length, with two boundaries at least and fewer than 2^32");
-        let mut bootstraps = bootstraps.into_iter().map(|bootstrap| bootstrap.interval);
-        let mut next = || bootstraps.next().expect("each column has its interval");
-        intervals.extend(alike.iter().map(|_| Some(Channels::default().map(|(): ()| next()))));
     }
     intervals
 }
 
-fn estimates(means: Channels<Exact>, intervals: Option<Channels<Interval>>) -> Channels<Estimate> {
-    let intervals = intervals.map_or_else(Channels::default, |intervals| intervals.map(Some));
-    let estimate = |mean, interval| Estimate { mean, interval };
-    Channels {
-        blocked: estimate(means.blocked, intervals.blocked),
-        refetch: estimate(means.refetch, intervals.refetch),
-        wasted: estimate(means.wasted, intervals.wasted),
-        stopped: estimate(means.stopped, intervals.stopped),
-        harm: estimate(means.harm, intervals.harm),
+/// What is tested of the deltas of wasted.
+#[derive(Clone)]
+struct Tests {
+    n_nonzero: usize,
+    sign_test_p: Exact,
+    permutation_p: Option<Exact>,
+}
+
+/// The tests of each column of wasted, once for all horizons with the same one.
+fn tests(deltas: &[Channels<Vec<Exact>>]) -> HashMap<&[Exact], Tests> {
+    let mut tests = HashMap::new();
+    for column in deltas.iter().map(|columns| columns.wasted.as_slice()) {
+        tests.entry(column).or_insert_with(|| Tests {
+            n_nonzero: column.iter().filter(|delta| !delta.is_zero()).count(),
+            sign_test_p: exact_sign_test(column).p,
+            permutation_p: exact_permutation_test(column).ok().map(|test| test.p),
+        });
     }
+    tests
 }
 
 fn mean<'a>(values: impl ExactSizeIterator<Item = &'a Exact>) -> Exact {
@@ -335,7 +332,7 @@ impl Failed {
 /// The rollouts of an arm, counted boundary by boundary.
 struct ArmTally {
     failed: Vec<Failed>,
-    n_off_the_record: usize,
+    n_off_the_record: Vec<usize>,
     errors: Tally,
     spend: Spend,
     means: Vec<Vec<ArmMeans>>,
@@ -345,7 +342,7 @@ impl ArmTally {
     fn new(horizon: usize) -> Self {
         Self {
             failed: vec![Failed::default(); horizon],
-            n_off_the_record: 0,
+            n_off_the_record: vec![0; horizon],
             errors: Tally::default(),
             spend: Spend::default(),
             means: vec![Vec::new(); horizon],
@@ -356,14 +353,14 @@ impl ArmTally {
         let full = self.failed.len();
         for (sample, RolloutReport { rollout, .. }) in arm.iter().enumerate() {
             self.spend.add(Spend::of(rollout));
-            self.n_off_the_record += usize::from(matches!(rollout.end, EndReason::OffTheRecord { .. }));
             if !rollout.reaches(full) {
-                self.errors.add_rollout(rollout, || place(boundary, Some(sample)));
+                self.errors.add_rollout(rollout, || Place::rollout(&boundary.recording, boundary.cut, sample, rollout));
             }
         }
-        for (horizon, (failed, means)) in (1..).zip(self.failed.iter_mut().zip(&mut self.means)) {
-            failed.add(arm, horizon);
-            means.extend(ArmMeans::of(arm.iter().map(|rollout| &rollout.burdens), horizon));
+        for horizon in 1..=full {
+            self.failed[horizon - 1].add(arm, horizon);
+            self.n_off_the_record[horizon - 1] += n_off_the_record(arm, horizon);
+            self.means[horizon - 1].extend(ArmMeans::of(arm.iter().map(|rollout| &rollout.burdens), horizon));
         }
     }
 
@@ -380,8 +377,10 @@ impl ArmTally {
     }
 }
 
-fn place(boundary: &BoundaryReport, sample: Option<usize>) -> Place {
-    Place { recording: boundary.recording.clone(), cut: boundary.cut, sample }
+/// How many rollouts left the record before a horizon.
+fn n_off_the_record(arm: &[RolloutReport], horizon: usize) -> usize {
+    let is_off = |rollout: &Rollout| matches!(rollout.end, EndReason::OffTheRecord { .. });
+    arm.iter().filter(|RolloutReport { rollout, .. }| is_off(rollout) && !rollout.reaches(horizon)).count()
 }
 
 #[cfg(test)]
@@ -429,7 +428,7 @@ mod tests {
             recording: "r".to_owned(),
             cut: 10 * number,
             executed: number,
-            history: Box::new(ExecutedCalls::default()),
+            executed_calls: Box::new(ExecutedCalls::default()),
             pre_size: Some(Size { events: 10, tokens: Tokens(1000) }),
             pre: pre.iter().map(|line| rollout(line)).collect(),
             strategies: IndexMap::from([("control".to_owned(), control), ("s".to_owned(), s)]),
@@ -489,7 +488,7 @@ mod tests {
         assert_eq!(s.at(2).unwrap().unscored, [UnscoredCount { reason: Unscored::AllFailed(Side::Post), count: 1 }]);
         assert_eq!(s.at(2).unwrap().failures.post, Failed { failed: 1, n_rollouts: 1 });
         assert_eq!(s.at(2).unwrap().failures.more, Some(Side::Post));
-        assert_eq!(s.post.errors[0].text, "timeout");
+        assert_eq!((&*s.post.errors[0].text, s.post.errors[0].first.after_actions), ("timeout", Some(1)));
         assert!(s.at(0).is_none() && s.at(3).is_none());
     }
 
@@ -519,7 +518,7 @@ mod tests {
         assert_eq!((failures.paired_pre.failed, failures.paired_more), (0, None));
         let [error] = &report.strategies["s"].compaction_errors[..] else { panic!("one error") };
         assert_eq!((&*error.text, error.count), ("429 slow down", 1));
-        assert_eq!(error.first, Place { recording: "r".to_owned(), cut: 20, sample: None });
+        assert_eq!(error.first, Place::boundary("r", 20));
     }
 
     #[test]
@@ -527,9 +526,32 @@ mod tests {
         let post = ran(to(400), &["a, off", "a b"]);
         let report = report(verification(vec![(&["a b"], ran(Compaction::Unchanged, &[", off"]), post)])).unwrap();
         let s = &report.strategies["s"];
-        assert_eq!((s.post.n_rollouts, s.post.n_off_the_record, &s.post.n_failed[..]), (2, 1, &[0, 1][..]));
+        assert_eq!(
+            (s.post.n_rollouts, &s.post.n_failed[..], &s.post.n_off_the_record[..]),
+            (2, &[0, 1][..], &[0, 1][..])
+        );
+        assert_eq!(report.strategies["control"].post.n_off_the_record, [1, 1]);
         assert_eq!(s.post.errors, []);
         assert!(report.has_recorded_environment());
+    }
+
+    #[test]
+    fn a_rollout_that_left_the_record_behind_the_horizon_did_not_fail() {
+        let post = ran(to(400), &["a b, off", "a b c, off"]);
+        let report = report(verification(vec![(&["a b, off"], ran(Compaction::Unchanged, &["a b"]), post)])).unwrap();
+        for arm in [&report.pre, &report.strategies["s"].post] {
+            assert_eq!((&arm.n_failed[..], &arm.n_off_the_record[..]), (&[0, 0][..], &[0, 0][..]));
+        }
+    }
+
+    #[test]
+    fn p_is_bounded_by_the_deltas_that_are_not_zero() {
+        let tested = |post| -> (&[&str], _, _) { (&["a b"], ran(Compaction::Unchanged, &["a b"]), ran(to(400), post)) };
+        let boundaries = vec![tested(&["a! b"]), tested(&["a b"]), tested(&["a! b!"]), tested(&[", timeout"])];
+        let report = report(verification(boundaries)).unwrap();
+        let [control, s] = ["control", "s"].map(|name| report.strategies[name].at(2).unwrap());
+        assert_eq!((s.n_scored, s.n_nonzero, s.permutation_p.clone()), (3, 2, Some(exact("1/2"))));
+        assert_eq!((control.n_scored, control.n_nonzero, control.permutation_p.clone()), (4, 0, Some(exact("1"))));
     }
 
     #[test]
@@ -571,7 +593,9 @@ mod tests {
         let check = |break_it: fn(&mut Verification), expected: &str| {
             let mut verification = good();
             break_it(&mut verification);
-            assert_eq!(report(verification).unwrap_err().to_string(), expected);
+            let error = report(verification).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+            assert_eq!(error.hint().is_none(), matches!(error, ReportError::BadHorizon { .. }));
         };
         report(good()).unwrap();
         check(|v| v.horizon = 0, "`horizon` is 0, and must be from 1 to 1000");

@@ -50,9 +50,9 @@ pub struct Burden {
 ///     input_tokens: 0,
 ///     output_tokens: 0,
 /// };
-/// let history = HashSet::from([read("a", Outcome::Ok).signature().clone()]);
+/// let executed = HashSet::from([read("a", Outcome::Ok).signature().clone()]);
 ///
-/// let burdens = Burdens::of(&rollout, &history, Key::Call);
+/// let burdens = Burdens::of(&rollout, &executed, Key::Call);
 /// let burden = burdens.at(3).expect("the agent ended its turn itself");
 /// assert_eq!((burden.blocked, burden.refetch, burden.wasted, burden.stopped), (2, 2, 3, false));
 /// assert!(burdens.at(5).is_some_and(|burden| burden.stopped));
@@ -66,15 +66,15 @@ pub struct Burdens {
 }
 
 impl Burdens {
-    /// The burden of a rollout from a boundary with this history.
-    pub fn of(rollout: &Rollout, history: &dyn Executed, key: Key) -> Self {
+    /// The burden of a rollout from a boundary before which this was executed.
+    pub fn of(rollout: &Rollout, executed: &dyn Executed, key: Key) -> Self {
         let mut seen = Seen::default();
         let mut burden = Burden::default();
         let mut prefixes = Vec::with_capacity(rollout.actions.len() + 1);
         let mut refetches = Vec::with_capacity(rollout.actions.len());
         prefixes.push(burden);
         for action in &rollout.actions {
-            let refetch = seen.is_repeat(action, history, key);
+            let refetch = seen.is_repeat(action, executed, key);
             burden.n_actions += 1;
             burden.blocked += u64::from(action.is_blocked());
             burden.refetch += u64::from(refetch);
@@ -108,11 +108,11 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// Whether an action repeats one of the history or an earlier one; it is seen from then on.
-    fn is_repeat(&mut self, action: &'a Action, history: &dyn Executed, key: Key) -> bool {
+    /// Whether an action repeats one from before the boundary or an earlier one; it is seen from then on.
+    fn is_repeat(&mut self, action: &'a Action, executed: &dyn Executed, key: Key) -> bool {
         match key {
-            Key::Call => !self.signatures.insert(action.signature()) || history.has_executed(action.signature()),
-            Key::Tool => !self.tools.insert(action.name()) || history.has_used(action.name()),
+            Key::Call => !self.signatures.insert(action.signature()) || executed.has_executed(action.signature()),
+            Key::Tool => !self.tools.insert(action.name()) || executed.has_used(action.name()),
         }
     }
 }

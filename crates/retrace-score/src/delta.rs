@@ -1,5 +1,7 @@
 //! POST minus PRE at one boundary.
 
+use std::fmt;
+
 use num_traits::{Signed, Zero};
 use retrace_events::Rollout;
 use retrace_stats::Exact;
@@ -109,14 +111,15 @@ pub enum Unscored {
 #[non_exhaustive]
 pub enum ScoreError {
     /// An arm has no rollouts, so it has no mean.
-    #[error("the {} arm has no rollouts", match side { Side::Pre => "PRE", Side::Post => "POST" })]
+    #[error("the {side} arm has no rollouts")]
     EmptyArm {
         /// The arm.
         side: Side,
     },
 }
 
-/// POST minus PRE at one boundary, for each of `horizons` in the order given; a repeat is a repeated call.
+/// POST minus PRE at one boundary, for each of `horizons` in the order given; a repeat is a repeated call, and `executed`
+/// says what was executed before the boundary.
 ///
 /// At horizon k the first k actions of each rollout are looked at. `blocked`, `refetch` and `wasted` are means of counts
 /// per rollout, `stopped` is a share of rollouts, and `harm` = max(Δblocked, 0) + max(Δrefetch, 0). A rollout that broke
@@ -136,11 +139,11 @@ pub enum ScoreError {
 ///
 /// let look = |item: &str| Action::new("look", format!(r#"{{"item":"{item}"}}"#), Outcome::Ok, None);
 /// let rollout = |actions| Rollout { actions, end: EndReason::Budget, n_answers: 2, input_tokens: 0, output_tokens: 0 };
-/// let history = HashSet::from([look("tea").signature().clone()]);
+/// let executed = HashSet::from([look("tea").signature().clone()]);
 ///
 /// let pre = [rollout(vec![look("rice"), look("salt")])];
 /// let post = [rollout(vec![look("tea"), look("rice")]), rollout(vec![look("rice"), look("salt")])];
-/// let scores = score_boundary(&pre, &post, &history, &[1, 2])?;
+/// let scores = score_boundary(&pre, &post, &executed, &[1, 2])?;
 /// let Score::Scored(scored) = &scores[1].score else { panic!("both arms ran") };
 /// assert_eq!(scored.delta.refetch, "1/2".parse()?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -148,10 +151,10 @@ pub enum ScoreError {
 pub fn score_boundary(
     pre: &[Rollout],
     post: &[Rollout],
-    history: &dyn Executed,
+    executed: &dyn Executed,
     horizons: &[usize],
 ) -> Result<Vec<HorizonScore>, ScoreError> {
-    score_boundary_by(Key::Call, pre, post, history, horizons)
+    score_boundary_by(Key::Call, pre, post, executed, horizons)
 }
 
 /// Does what [`score_boundary`] does, with a choice of what makes a repeat.
@@ -162,7 +165,7 @@ pub fn score_boundary_by(
     key: Key,
     pre: &[Rollout],
     post: &[Rollout],
-    history: &dyn Executed,
+    executed: &dyn Executed,
     horizons: &[usize],
 ) -> Result<Vec<HorizonScore>, ScoreError> {
     for (side, arm) in [(Side::Pre, pre), (Side::Post, post)] {
@@ -170,13 +173,13 @@ pub fn score_boundary_by(
             return Err(ScoreError::EmptyArm { side });
         }
     }
-    let [pre, post] = [pre, post].map(|arm| burdens(arm, history, key));
+    let [pre, post] = [pre, post].map(|arm| burdens(arm, executed, key));
     Ok(horizons.iter().map(|&horizon| HorizonScore { horizon, score: score_arms(&pre, &post, horizon) }).collect())
 }
 
 /// The burdens of an arm.
-pub(crate) fn burdens(arm: &[Rollout], history: &dyn Executed, key: Key) -> Vec<Burdens> {
-    arm.iter().map(|rollout| Burdens::of(rollout, history, key)).collect()
+pub(crate) fn burdens(arm: &[Rollout], executed: &dyn Executed, key: Key) -> Vec<Burdens> {
+    arm.iter().map(|rollout| Burdens::of(rollout, executed, key)).collect()
 }
 
 /// POST minus PRE at one horizon.
@@ -222,6 +225,15 @@ impl Score {
             Self::Noop => Some(Channels::default().map(|(): ()| Exact::zero())),
             Self::Unscored(_) => None,
         }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pre => "PRE",
+            Self::Post => "POST",
+        })
     }
 }
 

@@ -1,7 +1,9 @@
 //! What went wrong, counted by its text.
 
+use std::fmt;
+
 use indexmap::IndexMap;
-use retrace_events::{EndReason, Rollout, Stage};
+use retrace_events::{EndReason, Failure, Rollout, Stage};
 use serde::Serialize;
 
 /// An error of a rollout or a compaction, and how often it came.
@@ -26,6 +28,8 @@ pub struct Place {
     pub cut: usize,
     /// The number of the sample, from 0; `None` for a compaction.
     pub sample: Option<usize>,
+    /// How many actions that rollout had finished; `None` for a compaction.
+    pub after_actions: Option<usize>,
 }
 
 /// The longest text of an error, in characters.
@@ -58,6 +62,29 @@ impl Tally {
             counts.map(|((stage, text), (count, first))| ErrorCount { stage, text, count, first }).collect();
         counts.sort_by_key(|error| std::cmp::Reverse(error.count));
         counts
+    }
+}
+
+/// The part that broke and the error, in the words of a [`Failure`].
+impl fmt::Display for ErrorCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.stage {
+            Some(stage) => Failure { stage, message: self.text.clone() }.fmt(f),
+            None => f.write_str(&self.text),
+        }
+    }
+}
+
+impl Place {
+    /// A boundary as a whole.
+    pub(crate) fn boundary(recording: &str, cut: usize) -> Self {
+        Self { recording: recording.to_owned(), cut, sample: None, after_actions: None }
+    }
+
+    /// A rollout at a boundary, where it broke off.
+    pub(crate) fn rollout(recording: &str, cut: usize, sample: usize, rollout: &Rollout) -> Self {
+        let after_actions = Some(rollout.actions.len());
+        Self { sample: Some(sample), after_actions, ..Self::boundary(recording, cut) }
     }
 }
 
@@ -97,7 +124,8 @@ mod tests {
     fn the_most_common_comes_first_and_among_equals_the_first_seen() {
         let mut tally = Tally::default();
         for (sample, error) in ["late", "lost", "lost", "gone", "late \n", "odd"].into_iter().enumerate() {
-            tally.add(None, error, || Place { recording: "r".into(), cut: 3, sample: Some(sample) });
+            let rollout = Rollout::failed(Stage::Model, error);
+            tally.add(None, error, || Place::rollout("r", 3, sample, &rollout));
         }
         let counts: Vec<_> = tally.into_counts().into_iter().map(|e| (e.text, e.count, e.first.sample)).collect();
         let expected = [("late", 2, 0), ("lost", 2, 1), ("gone", 1, 3), ("odd", 1, 5)];
@@ -105,12 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn one_text_from_two_stages_is_two_errors() {
+    fn one_text_from_two_stages_is_two_errors_that_say_so() {
         let mut tally = Tally::default();
         for stage in [Stage::Model, Stage::Environment] {
-            let place = || Place { recording: "r".into(), cut: 3, sample: Some(0) };
-            tally.add_rollout(&Rollout::failed(stage, "no answer in 30 s"), place);
+            let rollout = Rollout::failed(stage, "no answer in 30 s");
+            tally.add_rollout(&rollout, || Place::rollout("r", 3, 0, &rollout));
         }
-        assert_eq!(tally.into_counts().len(), 2);
+        tally.add(None, "no answer in 30 s", || Place::boundary("r", 3));
+        let errors: Vec<_> = tally.into_counts().iter().map(ToString::to_string).collect();
+        assert_eq!(errors, ["model: no answer in 30 s", "environment: no answer in 30 s", "no answer in 30 s"]);
     }
 }

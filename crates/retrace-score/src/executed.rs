@@ -20,10 +20,10 @@ pub trait Executed {
 /// use retrace_events::{Action, Outcome, Signature};
 /// use retrace_score::{Executed, ExecutedCalls};
 ///
-/// let history: ExecutedCalls = [Action::new("read", r#"{"file": "a"}"#, Outcome::Ok, None)].iter().collect();
-/// assert!(history.has_executed(&Signature::of("read", r#"{ "file":"a" }"#)));
-/// assert!(!history.has_executed(&Signature::of("read", r#"{"file": "b"}"#)));
-/// assert!(history.has_used("read"));
+/// let executed: ExecutedCalls = [Action::new("read", r#"{"file": "a"}"#, Outcome::Ok, None)].iter().collect();
+/// assert!(executed.has_executed(&Signature::of("read", r#"{ "file":"a" }"#)));
+/// assert!(!executed.has_executed(&Signature::of("read", r#"{"file": "b"}"#)));
+/// assert!(executed.has_used("read"));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutedCalls {
@@ -76,7 +76,7 @@ impl Executed for HashSet<Signature> {
     }
 }
 
-/// Answers from the index of the recording, at the same cost however long the history is.
+/// Answers from the index of the recording, at the same cost however many calls lie before it.
 impl Executed for Boundary {
     fn has_executed(&self, call: &Signature) -> bool {
         Boundary::has_executed(self, call)

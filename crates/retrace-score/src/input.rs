@@ -119,7 +119,7 @@ pub struct BoundaryOutcome {
     /// Actions before it.
     pub executed: usize,
     /// What was executed before it, for example the [`Boundary`](retrace_events::Boundary) itself.
-    pub history: Box<dyn Executed + Send + Sync>,
+    pub executed_calls: Box<dyn Executed + Send + Sync>,
     /// How large the raw history is; `None` where nobody counted.
     pub pre_size: Option<Size>,
     /// The rollouts from the raw history, one set for every strategy; none where none ran.

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use retrace_events::tokens::Tokens;
 use retrace_events::{Action, EndReason, Failure, Outcome, Rollout, Signature, Stage};
-use retrace_stats::Exact;
+use retrace_stats::{Exact, Level};
 
 use crate::*;
 
@@ -44,7 +44,7 @@ fn arm() -> impl Strategy<Value = Vec<Rollout>> {
     vec(rollout(), 1..5)
 }
 
-fn history() -> impl Strategy<Value = HashSet<Signature>> {
+fn executed() -> impl Strategy<Value = HashSet<Signature>> {
     vec(action(), 0..4).prop_map(|actions| actions.iter().map(|action| action.signature().clone()).collect())
 }
 
@@ -53,7 +53,7 @@ fn key() -> impl Strategy<Value = Key> {
 }
 
 /// Blocked, refetch, wasted, stopped of a rollout, by looking at every pair of actions.
-fn plain_burden(rollout: &Rollout, history: &HashSet<Signature>, key: Key, horizon: usize) -> [i64; 4] {
+fn plain_burden(rollout: &Rollout, executed: &HashSet<Signature>, key: Key, horizon: usize) -> [i64; 4] {
     let same = |a: &Signature, b: &Signature| match key {
         Key::Call => a == b,
         Key::Tool => a.name() == b.name(),
@@ -61,7 +61,7 @@ fn plain_burden(rollout: &Rollout, history: &HashSet<Signature>, key: Key, horiz
     let first: Vec<_> = rollout.actions.iter().take(horizon).collect();
     let repeats = |i: usize| {
         let this = first[i].signature();
-        first[..i].iter().any(|earlier| same(earlier.signature(), this)) || history.iter().any(|past| same(past, this))
+        first[..i].iter().any(|earlier| same(earlier.signature(), this)) || executed.iter().any(|past| same(past, this))
     };
     let count = |is: &dyn Fn(usize) -> bool| (0..first.len()).filter(|&i| is(i)).count() as i64;
     [
@@ -75,7 +75,7 @@ fn plain_burden(rollout: &Rollout, history: &HashSet<Signature>, key: Key, horiz
 /// The four deltas over a common denominator, if both arms have a rollout that reaches the horizon.
 fn plain_deltas(
     [pre, post]: [&[Rollout]; 2],
-    history: &HashSet<Signature>,
+    executed: &HashSet<Signature>,
     key: Key,
     horizon: usize,
 ) -> Option<[Exact; 4]> {
@@ -83,7 +83,7 @@ fn plain_deltas(
         let scored: Vec<_> = arm
             .iter()
             .filter(|rollout| rollout.actions.len() >= horizon || !rollout.end.is_failure())
-            .map(|rollout| plain_burden(rollout, history, key, horizon))
+            .map(|rollout| plain_burden(rollout, executed, key, horizon))
             .collect();
         let sums = [0, 1, 2, 3].map(|channel| scored.iter().map(|burden| burden[channel]).sum::<i64>());
         (sums, scored.len() as i64)
@@ -112,16 +112,16 @@ fn verification() -> impl Strategy<Value = Verification> {
             post,
         }
     });
-    let boundary = (history(), vec(rollout(), 0..4), vec(rollout(), 0..4), strategy);
+    let boundary = (executed(), vec(rollout(), 0..4), vec(rollout(), 0..4), strategy);
     let unchanged =
         |post| StrategyOutcome { compaction: Compaction::Unchanged, lost_task: false, spend: Spend::default(), post };
     vec(boundary, 0..6).prop_map(move |boundaries| {
         let boundaries =
-            boundaries.into_iter().enumerate().map(|(index, (history, pre, again, tail))| BoundaryOutcome {
+            boundaries.into_iter().enumerate().map(|(index, (executed, pre, again, tail))| BoundaryOutcome {
                 recording: format!("r{}", index % 2),
                 cut: 10 * index,
-                executed: history.len(),
-                history: Box::new(history),
+                executed: executed.len(),
+                executed_calls: Box::new(executed),
                 pre_size: Some(Size { events: 9, tokens: Tokens(100) }),
                 pre,
                 strategies: [("control", unchanged(again)), ("tail", tail), ("idle", unchanged(Vec::new()))]
@@ -165,9 +165,9 @@ fn the_walk_from_rollout_to_delta_is_as_the_documentation_says() {
         input_tokens: 0,
         output_tokens: 0,
     };
-    let history: ExecutedCalls = [action("login"), action("list")].iter().collect();
+    let executed: ExecutedCalls = [action("login"), action("list")].iter().collect();
     let check = |text: &str, expected: (u64, u64, u64, bool)| {
-        let burden = Burdens::of(&rollout(text), &history, Key::Call).at(3).unwrap();
+        let burden = Burdens::of(&rollout(text), &executed, Key::Call).at(3).unwrap();
         assert_eq!((burden.blocked, burden.refetch, burden.wasted, burden.stopped), expected, "{text}");
     };
     check("stock reorder stock", (0, 1, 1, false));
@@ -176,14 +176,14 @@ fn the_walk_from_rollout_to_delta_is_as_the_documentation_says() {
     check("stock! stock! login", (2, 2, 3, false));
     let pre = ["stock reorder stock", "stock reorder"].map(rollout);
     let post = ["stock! login stock", "stock! stock! login"].map(rollout);
-    let scores = score_boundary(&pre, &post, &history, &[3]).unwrap();
+    let scores = score_boundary(&pre, &post, &executed, &[3]).unwrap();
     assert_eq!(scores[0].score.delta().unwrap().wasted, "5/2".parse().unwrap());
 }
 
 proptest! {
     #[test]
-    fn wasted_lies_between_the_greater_count_and_the_sum(rollout in rollout(), history in history(), key in key()) {
-        let burdens = Burdens::of(&rollout, &history, key);
+    fn wasted_lies_between_the_greater_count_and_the_sum(rollout in rollout(), executed in executed(), key in key()) {
+        let burdens = Burdens::of(&rollout, &executed, key);
         for burden in (0..9).filter_map(|horizon| burdens.at(horizon)) {
             prop_assert!(burden.wasted >= burden.blocked.max(burden.refetch));
             prop_assert!(burden.wasted <= burden.blocked + burden.refetch);
@@ -192,8 +192,8 @@ proptest! {
     }
 
     #[test]
-    fn counts_grow_by_at_most_one_with_the_horizon(rollout in rollout(), history in history(), key in key()) {
-        let burdens = Burdens::of(&rollout, &history, key);
+    fn counts_grow_by_at_most_one_with_the_horizon(rollout in rollout(), executed in executed(), key in key()) {
+        let burdens = Burdens::of(&rollout, &executed, key);
         let known: Vec<_> = (0..9).map_while(|horizon| burdens.at(horizon)).collect();
         prop_assert_eq!(known.len() - 1, if rollout.end.is_failure() { rollout.actions.len() } else { 8 });
         for pair in known.windows(2) {
@@ -206,27 +206,27 @@ proptest! {
     }
 
     #[test]
-    fn deltas_are_those_of_the_plain_computation(pre in arm(), post in arm(), history in history(), key in key()) {
+    fn deltas_are_those_of_the_plain_computation(pre in arm(), post in arm(), executed in executed(), key in key()) {
         let horizons: Vec<usize> = (0..9).collect();
-        for at in score_boundary_by(key, &pre, &post, &history, &horizons).unwrap() {
-            let plain = plain_deltas([&pre, &post], &history, key, at.horizon);
+        for at in score_boundary_by(key, &pre, &post, &executed, &horizons).unwrap() {
+            let plain = plain_deltas([&pre, &post], &executed, key, at.horizon);
             prop_assert_eq!(at.score.delta().map(four), plain);
         }
     }
 
     #[test]
-    fn an_arm_against_itself_has_no_delta(arm in arm(), history in history()) {
-        for at in score_boundary(&arm, &arm, &history, &[1, 3, 5]).unwrap() {
+    fn an_arm_against_itself_has_no_delta(arm in arm(), executed in executed()) {
+        for at in score_boundary(&arm, &arm, &executed, &[1, 3, 5]).unwrap() {
             let zero = Channels::default().map(|(): ()| Exact::zero());
             prop_assert!(at.score.delta().is_none_or(|delta| delta == zero));
         }
     }
 
     #[test]
-    fn swapped_arms_turn_the_sign_and_harm_is_never_below_zero(pre in arm(), post in arm(), history in history()) {
+    fn swapped_arms_turn_the_sign_and_harm_is_never_below_zero(pre in arm(), post in arm(), executed in executed()) {
         let horizons = [0, 1, 2, 5, 8];
-        let there = score_boundary(&pre, &post, &history, &horizons).unwrap();
-        let back = score_boundary(&post, &pre, &history, &horizons).unwrap();
+        let there = score_boundary(&pre, &post, &executed, &horizons).unwrap();
+        let back = score_boundary(&post, &pre, &executed, &horizons).unwrap();
         for (there, back) in there.iter().zip(back) {
             let (there, back) = (there.score.delta(), back.score.delta());
             prop_assert_eq!(there.is_some(), back.is_some());
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn every_way_to_keep_a_history_answers_alike(past in vec(action(), 0..6), call in action()) {
+    fn every_way_to_keep_what_was_executed_answers_alike(past in vec(action(), 0..6), call in action()) {
         let set: HashSet<Signature> = past.iter().map(|action| action.signature().clone()).collect();
         let calls: ExecutedCalls = past.iter().collect();
         prop_assert_eq!(set.has_executed(call.signature()), calls.has_executed(call.signature()));
@@ -269,8 +269,13 @@ proptest! {
                     let sum = deltas.iter().fold(Exact::zero(), |sum, delta| sum + &delta.wasted);
                     prop_assert_eq!(&estimates.wasted.mean * Exact::from_integer(deltas.len().into()), sum);
                     prop_assert_eq!(estimates.wasted.interval.is_some(), deltas.len() > 1);
-                    if let Some(interval) = &estimates.wasted.interval {
-                        prop_assert!(interval.low <= interval.high);
+                    for (estimate, column) in [
+                        (&estimates.wasted, deltas.iter().map(|delta| delta.wasted.clone()).collect::<Vec<_>>()),
+                        (&estimates.stopped, deltas.iter().map(|delta| delta.stopped.clone()).collect()),
+                    ] {
+                        let Some(interval) = &estimate.interval else { continue };
+                        let alone = bootstrap_mean(&column, RESAMPLES, Level::PERCENT_95, report.seed).unwrap();
+                        prop_assert_eq!(interval, &alone.interval);
                     }
                 }
             }

@@ -15,12 +15,12 @@
 //!     let actions = actions_from_events(&events.collect::<Vec<_>>());
 //!     Rollout { actions, end: EndReason::Answer, n_answers: 3, input_tokens: 0, output_tokens: 0 }
 //! };
-//! let history = HashSet::from([Signature::of("login", "{}")]);
+//! let executed = HashSet::from([Signature::of("login", "{}")]);
 //!
 //! // From the raw history the agent goes on; from the compacted one it fails, and logs in again.
 //! let pre = [rollout(&[("stock", Outcome::Ok), ("reorder", Outcome::Ok)])];
 //! let post = [rollout(&[("stock", Outcome::Error), ("login", Outcome::Ok)])];
-//! let scores = score_boundary(&pre, &post, &history, &[2])?;
+//! let scores = score_boundary(&pre, &post, &executed, &[2])?;
 //! let delta = scores[0].score.delta().expect("both arms reach two actions");
 //! assert_eq!((delta.blocked.to_string(), delta.refetch.to_string(), delta.wasted.to_string()), ("1".into(), "1".into(), "2".into()));
 //!

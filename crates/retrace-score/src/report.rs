@@ -62,8 +62,9 @@ pub struct ArmReport {
     pub n_rollouts: usize,
     /// How many of them broke off before each horizon, the first for horizon 1.
     pub n_failed: Vec<usize>,
-    /// How many ended because they made a call that the recording cannot answer.
-    pub n_off_the_record: usize,
+    /// How many of those that broke off before each horizon did so because they made a call that the recording cannot
+    /// answer.
+    pub n_off_the_record: Vec<usize>,
     /// What broke the rollouts that failed at the full horizon, the most common error first. Rollouts that left the
     /// record are not among them.
     pub errors: Vec<ErrorCount>,
@@ -120,6 +121,8 @@ pub struct Aggregate {
     pub pre: Option<ArmMeans>,
     /// The means of POST over the same boundaries.
     pub post: Option<ArmMeans>,
+    /// How many of the deltas of wasted are not zero: no p of so many is below 2^(1 − `n_nonzero`).
+    pub n_nonzero: usize,
     /// The exact sign test on the deltas of wasted; 1 if there are none.
     #[serde(serialize_with = "number::exact")]
     pub sign_test_p: Exact,
@@ -286,6 +289,26 @@ pub enum ReportError {
     },
 }
 
+impl ReportError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::BadHorizon { .. } => None,
+            Self::DuplicateRecording { .. } => Some("give every recording an id of its own"),
+            Self::DuplicateStrategy { .. } => Some("rename one of them"),
+            Self::UnknownControl { .. } => Some("name one of the strategies, or none for no control"),
+            Self::UnknownRecording { .. } => Some("add the recording, or leave the boundary out"),
+            Self::DuplicateBoundary { .. } => {
+                Some("put what all strategies did there into one boundary, or correct the `cut` of one of the two")
+            }
+            Self::UnknownStrategy { .. } => Some("add it to the strategies, or leave out what it did"),
+            Self::RolloutsOfFailedCompaction { .. } => {
+                Some("leave out the rollouts or, if there was something to resume from, the error")
+            }
+        }
+    }
+}
+
 impl Report {
     /// Works out the report of a verification.
     ///
@@ -322,6 +345,12 @@ impl ArmReport {
     /// The rollouts that broke off before a horizon; `None` beyond the full one, and for 0.
     pub fn failed_at(&self, horizon: usize) -> Option<Failed> {
         let failed = *self.n_failed.get(horizon.checked_sub(1)?)?;
+        Some(Failed { failed, n_rollouts: self.n_rollouts })
+    }
+
+    /// Those of them that left the record; `None` beyond the full horizon, and for 0.
+    pub fn off_the_record_at(&self, horizon: usize) -> Option<Failed> {
+        let failed = *self.n_off_the_record.get(horizon.checked_sub(1)?)?;
         Some(Failed { failed, n_rollouts: self.n_rollouts })
     }
 }

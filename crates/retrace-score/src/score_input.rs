@@ -52,13 +52,25 @@ pub struct ScoreInput {
 }
 
 /// Why a file of rollouts could not be read.
-#[derive(Debug, Error)]
-#[error("{}{source}", if path == "." { String::new() } else { format!("`{path}`: ") })]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}{message}", if path == "." { String::new() } else { format!("`{path}`: ") })]
+#[non_exhaustive]
 pub struct ScoreInputError {
     /// The path to the field that is wrong, such as `boundaries[0].pre[2].actions[1]`; `.` for the file as a whole.
     pub path: String,
-    /// What is wrong there, with line and column.
-    source: serde_json::Error,
+    /// What is wrong there, with line and column where they are known.
+    pub message: String,
+}
+
+impl ScoreInputError {
+    fn new(path: String, error: &serde_json::Error) -> Self {
+        Self { path, message: error.to_string() }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some("docs/formats.md has an example and every field under \"Input of `retrace score`\"")
+    }
 }
 
 impl ScoreInput {
@@ -70,8 +82,8 @@ impl ScoreInput {
     pub fn from_json(text: &str) -> Result<Self, ScoreInputError> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let input = serde_path_to_error::deserialize(&mut deserializer)
-            .map_err(|error| ScoreInputError { path: path(error.path()), source: error.into_inner() })?;
-        deserializer.end().map_err(|source| ScoreInputError { path: ".".to_owned(), source })?;
+            .map_err(|error| ScoreInputError::new(path(error.path()), error.inner()))?;
+        deserializer.end().map_err(|error| ScoreInputError::new(".".to_owned(), &error))?;
         Ok(input)
     }
 
@@ -213,7 +225,7 @@ impl BoundaryFields {
             recording: self.recording,
             cut: self.cut,
             executed: self.executed.len(),
-            history: Box::new(self.executed.into_iter().collect::<ExecutedCalls>()),
+            executed_calls: Box::new(self.executed.into_iter().collect::<ExecutedCalls>()),
             pre_size: self.pre_size,
             pre: self.pre,
             strategies: self.strategies,
@@ -332,7 +344,7 @@ impl TryFrom<RolloutFields> for RolloutJson {
     }
 }
 
-/// A call of the history. How it went does not matter there, but may be said.
+/// A call. How one before the boundary went does not matter, but may be said.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CallJson {
@@ -391,8 +403,9 @@ mod tests {
 
     #[track_caller]
     fn refused(text: &str, expected: &str) {
-        let error = ScoreInput::from_json(text).unwrap_err().to_string();
-        assert!(error.starts_with(expected), "{error}");
+        let error = ScoreInput::from_json(text).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}");
+        assert!(std::error::Error::source(&error).is_none(), "all is said in one text");
     }
 
     #[test]
@@ -417,6 +430,14 @@ mod tests {
     }
 
     #[test]
+    fn the_hint_names_a_section_that_is_there() {
+        let hint = ScoreInput::from_json("{}").unwrap_err().hint().unwrap();
+        let (page, section) = (hint.split(' ').next().unwrap(), hint.split('"').nth(1).unwrap());
+        let page = std::fs::read_to_string(format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert!(page.lines().any(|line| line == format!("## {section}")), "{section}");
+    }
+
+    #[test]
     fn arguments_are_the_text_of_the_model_or_stand_for_their_own() {
         let verification = read(
             r#""history": [], "strategies": {}, "pre": [{"actions": [
@@ -435,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn the_history_is_calls_or_events() {
+    fn what_was_executed_is_calls_or_events() {
         let calls = r#""history": [{"name": "login", "arguments": "", "blocked": true}], "strategies": {}, "pre": []"#;
         let events = r#""events": [
             {"type": "request", "content": "go"},
@@ -445,8 +466,8 @@ mod tests {
         for text in [calls, events] {
             let boundary = &read(text).boundaries[0];
             assert_eq!(boundary.executed, 1);
-            assert!(boundary.history.has_executed(&Signature::of("login", "{}")));
-            assert!(!boundary.history.has_used("logout"));
+            assert!(boundary.executed_calls.has_executed(&Signature::of("login", "{}")));
+            assert!(!boundary.executed_calls.has_used("logout"));
         }
         let neither = r#""strategies": {}, "pre": []"#;
         refused(&file(neither), "`boundaries[0]`: needs either `history`");

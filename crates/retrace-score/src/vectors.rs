@@ -127,7 +127,7 @@ struct SaidOnceRow {
     pre_errors: Vec<(String, usize)>,
 }
 
-/// The marks of a history as the rows write them: what a signature is displayed as, or a tool.
+/// The marks of what was executed, as the rows write them: what a signature is displayed as, or a tool.
 struct Marks(HashSet<String>);
 
 impl Executed for Marks {
@@ -181,8 +181,8 @@ fn vectors_of_one_boundary() {
             "tool" => Key::Tool,
             key => panic!("{}: key {key}", row.name),
         };
-        let history = Marks(row.history.into_iter().collect());
-        let scores = match score_boundary_by(key, &pre, &post, &history, &row.horizons) {
+        let executed = Marks(row.history.into_iter().collect());
+        let scores = match score_boundary_by(key, &pre, &post, &executed, &row.horizons) {
             Err(ScoreError::EmptyArm { .. }) => {
                 assert_eq!(row.error.as_deref(), Some("empty_arm"), "{}", row.name);
                 continue;
@@ -245,7 +245,7 @@ impl BoundaryRow {
             recording: self.recording.to_string(),
             cut: self.cut,
             executed: self.history.len(),
-            history: Box::new(Marks(self.history.into_iter().collect())),
+            executed_calls: Box::new(Marks(self.history.into_iter().collect())),
             pre_size: Some(Size { events: self.pre_events, tokens: Tokens(self.pre_tokens) }),
             pre: rollouts(self.pre),
             strategies: strategies.collect(),
