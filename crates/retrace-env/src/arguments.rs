@@ -29,9 +29,9 @@ impl ArgumentSchema {
     /// what is wrong with them as they came.
     pub(crate) fn check<'a>(&self, arguments: &'a str, lenient: bool) -> Result<Cow<'a, str>, String> {
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-        let value: Value = serde_json::from_str(arguments).map_err(|error| format!("not JSON: {error}"))?;
+        let value: Value = serde_json::from_str(arguments).map_err(|error| format!("not valid JSON: {error}"))?;
         if !value.is_object() {
-            return Err(format!("a JSON object is needed, not {}", kind(&value)));
+            return Err(format!("expected a JSON object, found {}", kind(&value)));
         }
         if self.0.is_valid(&value) {
             return Ok(Cow::Borrowed(arguments));

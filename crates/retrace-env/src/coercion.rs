@@ -4,6 +4,7 @@
 //! too. So what it complains of is converted where the conversion is exact, and the result is checked again, until it
 //! fits or nothing is left to try.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -24,12 +25,12 @@ struct Fix {
 
 /// The arguments that `arguments` spell, if those fit. `text` is how they were written.
 pub(crate) fn coerce(validator: &Validator, arguments: &Value, text: &str) -> Option<Value> {
-    Search { validator, text, n_checks: 0 }.from(arguments.clone())
+    Search { validator, written: Written::new(text), n_checks: 0 }.from(arguments.clone())
 }
 
 struct Search<'s> {
     validator: &'s Validator,
-    text: &'s str,
+    written: Written<'s>,
     n_checks: usize,
 }
 
@@ -39,33 +40,34 @@ impl Search<'_> {
         if self.n_checks > MAX_CHECKS {
             return None;
         }
-        let errors: Vec<_> = self.validator.iter_errors(&value).collect();
-        if errors.is_empty() {
+        if self.validator.is_valid(&value) {
             return Some(value);
         }
+        self.attempts(&value).into_iter().find_map(|fixes| self.from(apply(&value, fixes)))
+    }
+
+    /// What may help a value that does not fit, to be tried in order.
+    fn attempts(&self, value: &Value) -> Vec<Vec<Fix>> {
+        let errors: Vec<_> = self.validator.iter_errors(value).collect();
+        let errors = in_order(&errors);
         let fixes = self.fixes(&errors);
         if !fixes.is_empty() {
-            let fixed = apply(&value, fixes);
-            drop(errors);
-            return self.from(fixed);
+            return vec![fixes];
         }
         // Only unions are left: the branches of the first one, in the order of the schema.
-        let mut unions: Vec<_> = errors.iter().filter(|error| branches(error).is_some()).collect();
-        unions.sort_by(|a, b| a.instance_path().as_str().cmp(b.instance_path().as_str()));
-        let candidates = self.candidates(unions.first()?);
-        drop(errors);
-        candidates.into_iter().find_map(|fixes| self.from(apply(&value, fixes)))
+        let union = errors.into_iter().find(|error| branches(error).is_some());
+        union.map(|union| self.candidates(union)).unwrap_or_default()
     }
 
     /// A conversion for every wrong type that has one.
-    fn fixes(&self, errors: &[ValidationError<'_>]) -> Vec<Fix> {
+    fn fixes(&self, errors: &[&ValidationError<'_>]) -> Vec<Fix> {
         errors.iter().filter_map(|error| self.fix(error)).collect()
     }
 
     fn fix(&self, error: &ValidationError<'_>) -> Option<Fix> {
         let ValidationErrorKind::Type { kind } = error.kind() else { return None };
         let at = error.instance_path().as_str();
-        let value = convert(error.instance(), kind, || written_at(self.text, at))?;
+        let value = convert(error.instance(), kind, || self.written.number_at(at))?;
         Some(Fix { at: at.to_owned(), value })
     }
 
@@ -73,15 +75,28 @@ impl Search<'_> {
     fn candidates(&self, union: &ValidationError<'_>) -> Vec<Vec<Fix>> {
         let branches = branches(union).into_iter().flatten();
         let candidates = branches.flat_map(|errors| {
-            let fixes = self.fixes(errors);
+            let errors = in_order(errors);
+            let fixes = self.fixes(&errors);
             if fixes.is_empty() {
-                errors.iter().flat_map(|error| self.candidates(error)).collect()
+                errors.into_iter().flat_map(|error| self.candidates(error)).collect()
             } else {
                 vec![fixes]
             }
         });
         candidates.collect()
     }
+}
+
+/// The complaints by their place in the arguments and then in the schema. The validator may find them in any order, and
+/// the same arguments must always be taken for the same.
+fn in_order<'e, 'v>(errors: &'e [ValidationError<'v>]) -> Vec<&'e ValidationError<'v>> {
+    let mut errors: Vec<_> = errors.iter().collect();
+    errors.sort_by(|a, b| place(a).cmp(&place(b)));
+    errors
+}
+
+fn place<'e>(error: &'e ValidationError<'_>) -> (&'e str, &'e str) {
+    (error.instance_path().as_str(), error.evaluation_path().as_str())
 }
 
 /// The complaints of each branch, of an error that a union made.
@@ -103,7 +118,7 @@ fn apply(value: &Value, fixes: Vec<Fix>) -> Value {
 }
 
 /// The value as one of the wanted types, if it spells one exactly. `written` is the text of a number.
-fn convert(value: &Value, wanted: &TypeKind, written: impl Fn() -> Option<String>) -> Option<Value> {
+fn convert<'t>(value: &Value, wanted: &TypeKind, written: impl Fn() -> Option<&'t str>) -> Option<Value> {
     let wants = |json_type| match wanted {
         TypeKind::Single(single) => *single == json_type,
         TypeKind::Multiple(several) => several.contains(json_type),
@@ -134,25 +149,61 @@ fn convert(value: &Value, wanted: &TypeKind, written: impl Fn() -> Option<String
 }
 
 /// A number as it was written: as a double, `1.10` would be `1.1`, and a long integer another one.
-fn number_text(number: &Number, written: impl Fn() -> Option<String>) -> Option<Value> {
-    if number.is_f64() { written().map(Value::String) } else { Some(Value::String(number.to_string())) }
+fn number_text<'t>(number: &Number, written: impl Fn() -> Option<&'t str>) -> Option<Value> {
+    if number.is_f64() { written().map(Value::from) } else { Some(Value::String(number.to_string())) }
 }
 
-/// The text of the number that a pointer leads to in JSON text.
-fn written_at(text: &str, pointer: &str) -> Option<String> {
-    let mut raw: &RawValue = serde_json::from_str(text).ok()?;
-    for token in pointer.split('/').skip(1) {
-        let key = token.replace("~1", "/").replace("~0", "~");
-        raw = match raw.get().as_bytes().first()? {
-            b'[' => serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok()?.get(key.parse::<usize>().ok()?)?,
-            _ => serde_json::from_str::<HashMap<String, &RawValue>>(raw.get()).ok()?.get(&key)?,
-        };
+/// JSON text, taken apart where a value in it was asked for, and nowhere twice.
+struct Written<'t> {
+    text: &'t str,
+    parts: OnceCell<Parts<'t>>,
+}
+
+enum Parts<'t> {
+    Items(Vec<Written<'t>>),
+    Members(HashMap<String, Written<'t>>),
+    None,
+}
+
+impl<'t> Written<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text: text.trim_ascii_start(), parts: OnceCell::new() }
     }
-    serde_json::from_str::<Number>(raw.get()).is_ok().then(|| raw.get().to_owned())
+
+    /// The text of the number that a JSON pointer leads to.
+    fn number_at(&self, pointer: &str) -> Option<&'t str> {
+        let mut value = self;
+        for token in pointer.split('/').skip(1) {
+            let key = token.replace("~1", "/").replace("~0", "~");
+            value = match value.parts() {
+                Parts::Items(items) => items.get(key.parse::<usize>().ok()?)?,
+                Parts::Members(members) => members.get(&key)?,
+                Parts::None => return None,
+            };
+        }
+        serde_json::from_str::<Number>(value.text).is_ok().then_some(value.text)
+    }
+
+    fn parts(&self) -> &Parts<'t> {
+        self.parts.get_or_init(|| {
+            let parts = match self.text.as_bytes().first() {
+                Some(b'[') => serde_json::from_str(self.text).map(|items: Vec<&RawValue>| {
+                    Parts::Items(items.into_iter().map(|item| Self::new(item.get())).collect())
+                }),
+                Some(b'{') => serde_json::from_str(self.text).map(|members: HashMap<String, &RawValue>| {
+                    Parts::Members(members.into_iter().map(|(key, value)| (key, Self::new(value.get()))).collect())
+                }),
+                _ => return Parts::None,
+            };
+            parts.unwrap_or(Parts::None)
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
     use proptest::collection::vec;
     use proptest::prelude::*;
     use serde_json::json;
@@ -261,6 +312,37 @@ mod tests {
         check(union, r#""3""#, None);
     }
 
+    #[test]
+    fn of_a_key_that_stands_twice_the_last_one_is_what_was_written() {
+        let schema = json!({"properties": {"v": {"properties": {"n": {"type": "string"}}}}});
+        let text = r#" {"v": {"n": 1.10}, "v": {"n": 2.20, "n": 3.30}}"#;
+        let coerced = coerce(&validator(&schema), &serde_json::from_str(text).unwrap(), text);
+        assert_eq!(coerced, Some(json!({"v": {"n": "3.30"}})));
+        // What stands in a string was not written as a number there, whatever the first `v` says.
+        let schema = json!({"properties": {"v": {"type": "object", "properties": {"n": {"type": "string"}}}}});
+        let text = r#"{"v": {"n": 1.10}, "v": "{\"n\":2.20}"}"#;
+        assert_eq!(coerce(&validator(&schema), &serde_json::from_str(text).unwrap(), text), None);
+    }
+
+    #[test]
+    fn no_part_of_the_text_is_taken_apart_twice() {
+        let written = Written::new(r#"{"a":[1.50,{"b":2.50}]}"#);
+        assert_eq!((written.number_at("/a/0"), written.number_at("/a/1/b")), (Some("1.50"), Some("2.50")));
+        let Parts::Members(members) = written.parts() else { panic!() };
+        let before = std::ptr::from_ref(&members["a"]);
+        assert_eq!((written.number_at("/a/0"), written.number_at("/a/2")), (Some("1.50"), None));
+        let Parts::Members(members) = written.parts() else { panic!() };
+        assert!(std::ptr::eq(before, &raw const members["a"]));
+    }
+
+    #[test]
+    fn of_two_unions_at_one_place_that_of_the_first_place_in_the_schema_is_tried_first() {
+        let (a, b) =
+            (json!({"properties": {"a": {"type": "integer"}}}), json!({"properties": {"b": {"type": "boolean"}}}));
+        let schema = json!({"allOf": [{"anyOf": [a, b]}, {"anyOf": [b, a]}]});
+        check(schema, r#"{"a":"1","b":"true"}"#, Some(r#"{"a":1,"b":"true"}"#));
+    }
+
     /// A schema, a value that fits it, and another spelling of the value.
     type Spelling = (Value, Value, Value);
 
@@ -316,6 +398,24 @@ mod tests {
         fn another_spelling_is_taken_for_what_it_spells((schema, arguments, spelled) in object(spelling())) {
             let coerced = coerce(&validator(&schema), &spelled, &spelled.to_string());
             prop_assert_eq!(coerced, Some(arguments));
+        }
+
+        #[test]
+        fn the_order_in_which_complaints_are_found_decides_nothing(
+            (schema, ..) in object(spelling()),
+            arguments in vec(object(spelling()), 1..4),
+            seed in any::<u64>(),
+        ) {
+            let validator = validator(&json!({"allOf": [schema.clone(), {"anyOf": [schema, false]}]}));
+            for (_, _, spelled) in arguments {
+                let places = |errors: &[ValidationError<'_>]| {
+                    in_order(errors).into_iter().map(|e| (e.instance_path().to_string(), e.to_string())).collect::<Vec<_>>()
+                };
+                let mut errors: Vec<_> = validator.iter_errors(&spelled).collect();
+                let before = places(&errors);
+                errors.sort_by_key(|error| BuildHasherDefault::<DefaultHasher>::new().hash_one((seed, error.to_string())));
+                prop_assert_eq!(places(&errors), before);
+            }
         }
 
         #[test]

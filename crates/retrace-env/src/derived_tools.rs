@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 ///
 /// The properties of a tool are the keys that were seen, of the types that were seen; those present in every call are
 /// required, and others are allowed. No value is shown. A tool whose every call said that it does not exist is left out.
+///
+/// The whole recording is read, also what comes after a boundary: an agent had the tools that it came to use all along.
 pub fn derived_tools(trajectory: &Trajectory) -> Vec<ToolSpec> {
     let mut shapes: Vec<(&str, Shape)> = Vec::new();
     let mut index_of = BTreeMap::new();

@@ -16,6 +16,9 @@ use crate::toolbox::{Toolbox, ToolboxError};
 /// apart can be asked with [`check_rebuilds`](crate::check_rebuilds).
 pub trait Environment: Send + Sync {
     /// A toolbox whose world is in the state of the boundary.
+    ///
+    /// # Errors
+    /// When the world cannot be built or brought to that state. That costs the boundary its rollouts, not the run.
     fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>>;
 }
 
@@ -34,8 +37,8 @@ pub struct Restored {
 pub enum RestoreError {
     /// A call that worked when it was recorded now fails, or the reverse.
     #[error(
-        "replay of recording `{recording}` went another way at action {position}: `{call}` was recorded as \
-         {}, and now {} with `{text}`",
+        "replay of recording `{recording}` diverged at action {position}: `{call}` was recorded as \
+         {} and now {} with `{text}`",
         told(.recorded), verb(.replayed)
     )]
     ReplayMismatch {
@@ -53,7 +56,7 @@ pub enum RestoreError {
         text: String,
     },
     /// A recorded call had no result at all.
-    #[error("replay of recording `{recording}` broke off at action {position}, `{call}`")]
+    #[error("replay of recording `{recording}` stopped at action {position}, `{call}`, which had no result")]
     Call {
         /// The id of the recording.
         recording: String,

@@ -1,8 +1,9 @@
 //! Tools made from closures.
 
-use std::any::type_name;
+use std::any::{TypeId, type_name};
+use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use futures_core::future::BoxFuture;
 use retrace_events::{Extra, Outcome, Part, ToolSpec};
@@ -19,6 +20,10 @@ use crate::tool::{CallError, Tool, ToolOutput};
 /// text, JSON, or a `Result` of one, whose `Err` is a failed call with the text of the error. A closure that panics is a
 /// broken tool and no answer: the [`Toolbox`](crate::Toolbox) turns it into [`CallError::Environment`], which ends the
 /// rollout, since the state it leaves behind says nothing about the agent.
+///
+/// A closure that blocks, on a file, a process or a lock, cannot be interrupted: it holds its thread, so a time limit is
+/// not even looked at before it returns. What may take long belongs in a [`new_async`](Self::new_async) tool that awaits
+/// it; what can only block, on a thread of its own whose end the future awaits.
 ///
 /// ```
 /// use retrace_env::{FnTool, Tool, Toolbox};
@@ -65,14 +70,14 @@ pub trait IntoOutput {
 }
 
 impl FnTool {
-    /// A tool from a closure that answers at once.
+    /// A tool from a closure that answers at once; one that blocks cannot be interrupted by a time limit.
     pub fn new<A, R>(
         name: impl Into<String>,
         description: impl Into<String>,
         function: impl Fn(A) -> R + Send + Sync + 'static,
     ) -> Self
     where
-        A: DeserializeOwned + JsonSchema,
+        A: DeserializeOwned + JsonSchema + 'static,
         R: IntoOutput,
     {
         let body = Body::Sync(Box::new(move |arguments| match read(arguments) {
@@ -82,14 +87,14 @@ impl FnTool {
         Self { spec: spec::<A>(name.into(), description.into()), body }
     }
 
-    /// A tool from a closure that answers in a future.
+    /// A tool from a closure that answers in a future, which a time limit can drop wherever it awaits.
     pub fn new_async<A, F>(
         name: impl Into<String>,
         description: impl Into<String>,
         function: impl Fn(A) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        A: DeserializeOwned + JsonSchema,
+        A: DeserializeOwned + JsonSchema + 'static,
         F: Future<Output: IntoOutput> + Send + 'static,
     {
         let body = Body::Async(Box::new(move |arguments| {
@@ -99,7 +104,8 @@ impl FnTool {
         Self { spec: spec::<A>(name.into(), description.into()), body }
     }
 
-    /// A tool from a closure that acts on a world shared with other tools, locked while it runs.
+    /// A tool from a closure that acts on a world shared with other tools, locked while it runs. It must not block
+    /// either, for the other tools' sake too.
     pub fn on<W, A, R>(
         world: &Arc<Mutex<W>>,
         name: impl Into<String>,
@@ -108,7 +114,7 @@ impl FnTool {
     ) -> Self
     where
         W: Send + 'static,
-        A: DeserializeOwned + JsonSchema,
+        A: DeserializeOwned + JsonSchema + 'static,
         R: IntoOutput,
     {
         let world = Arc::clone(world);
@@ -183,12 +189,29 @@ impl<T: IntoOutput, E: Display> IntoOutput for Result<T, E> {
     }
 }
 
-fn spec<A: JsonSchema>(name: String, description: String) -> ToolSpec {
+fn spec<A: JsonSchema + 'static>(name: String, description: String) -> ToolSpec {
+    let parameters = Value::clone(&schema::<A>());
+    ToolSpec { name, description: Some(description), parameters, extra: Extra::default() }
+}
+
+/// The schema of an argument type.
+///
+/// Kept for the whole process: a factory makes its tools anew at every restore, and a schema costs more than all else of
+/// a tool. It is a function of the type, so it does not matter who asked first. The key is the type itself, as two structs
+/// of one name in two functions of a module have one `schema_id`.
+fn schema<A: JsonSchema + 'static>() -> Arc<Value> {
+    static SCHEMAS: RwLock<BTreeMap<TypeId, Arc<Value>>> = RwLock::new(BTreeMap::new());
+    let key = TypeId::of::<A>();
+    if let Some(known) = SCHEMAS.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return Arc::clone(known);
+    }
+    // The type's own code runs here, so outside the lock.
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
     let mut schema = settings.into_generator().into_root_schema_for::<A>();
     // The name of a Rust type tells a model nothing.
     schema.remove("title");
-    ToolSpec { name, description: Some(description), parameters: schema.to_value(), extra: Extra::default() }
+    let schema = Arc::new(schema.to_value());
+    Arc::clone(SCHEMAS.write().unwrap_or_else(PoisonError::into_inner).entry(key).or_insert(schema))
 }
 
 /// Reads arguments that fit the schema.
@@ -236,8 +259,11 @@ fn error_kind(type_name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
     use std::fmt;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use schemars::{Schema, SchemaGenerator, json_schema};
     use serde::Deserialize;
     use serde_json::json;
 
@@ -279,6 +305,49 @@ mod tests {
         assert_eq!(parameters["properties"]["amount"]["type"], "integer");
         assert_eq!((parameters.get("$schema"), parameters.get("title")), (None, None));
         assert_eq!(FnTool::new("f", "", |_: NoArguments| "").spec.parameters["type"], "object");
+    }
+
+    #[test]
+    fn a_schema_is_made_once_for_all_tools_of_its_type() {
+        static N_MADE: AtomicUsize = AtomicUsize::new(0);
+        #[derive(Deserialize)]
+        struct Counted {}
+        impl JsonSchema for Counted {
+            fn schema_name() -> Cow<'static, str> {
+                "Counted".into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                N_MADE.fetch_add(1, Ordering::Relaxed);
+                json_schema!({"type": "object", "maxProperties": 7})
+            }
+        }
+        for name in ["a", "b", "c"] {
+            let spec = FnTool::new(name, "", |_: Counted| "").spec;
+            assert_eq!((&*spec.name, &spec.parameters), (name, &json!({"type": "object", "maxProperties": 7})));
+        }
+        assert_eq!(N_MADE.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn types_of_one_name_keep_their_own_schemas() {
+        fn first() -> FnTool {
+            #[derive(Deserialize, JsonSchema)]
+            struct Page {
+                #[expect(dead_code, reason = "only its schema matters")]
+                size: u8,
+            }
+            FnTool::new("first", "", |_: Page| "")
+        }
+        fn second() -> FnTool {
+            #[derive(Deserialize, JsonSchema)]
+            struct Page {
+                #[expect(dead_code, reason = "only its schema matters")]
+                number: u8,
+            }
+            FnTool::new("second", "", |_: Page| "")
+        }
+        let required = |tool: FnTool| tool.spec.parameters["required"].clone();
+        assert_eq!((required(first()), required(second())), (json!(["size"]), json!(["number"])));
     }
 
     #[test]

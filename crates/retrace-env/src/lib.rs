@@ -55,6 +55,7 @@
 mod arguments;
 mod coercion;
 mod derived_tools;
+mod digests;
 mod environment;
 mod fn_tool;
 mod menu;

@@ -41,13 +41,13 @@ impl fmt::Display for RebuildDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Replay { call, position } => {
-                write!(f, "restored twice, action {position}, `{call}`, gave two answers")
+                write!(f, "action {position}, `{call}`, was answered differently when it was replayed a second time")
             }
             Self::Probe { call, position, first, second } => write!(
                 f,
-                "restored twice and asked the same, action {position}, `{call}`, answered `{first}` and then `{second}`"
+                "action {position}, `{call}`, was answered with `{first}` in one restored world and with `{second}` in the next"
             ),
-            Self::Restore(error) => write!(f, "restored a second time, it failed: {error}"),
+            Self::Restore(error) => write!(f, "the second restore failed: {error}"),
         }
     }
 }
@@ -82,7 +82,7 @@ pub async fn check_rebuilds(
         Ok(second) => second,
         Err(error) => return Ok(Some(RebuildDifference::Restore(error))),
     };
-    if let Some(index) = first.replay.parts_from(&second.replay) {
+    if let Some(index) = first.replay.digests.first_difference(&second.replay.digests) {
         let call = call_text(&boundary.actions()[index].action);
         return Ok(Some(RebuildDifference::Replay { call, position: index + 1 }));
     }
@@ -146,11 +146,15 @@ mod tests {
         let stock = Arc::new(Mutex::new(Stock::default()));
         let difference =
             check(&ReplayEnvironment::cloned(stock, |shared| stock_tools(&shared.lock().unwrap(), &Arc::default())));
-        let Some(RebuildDifference::Probe { call, position, first, second }) = difference else {
+        let Some(RebuildDifference::Probe { call, position, first, second }) = &difference else {
             panic!("{difference:?}")
         };
-        assert_eq!((&*call, position), (r#"take({"n":2})"#, 3));
-        assert_eq!((&*first, &*second), ("1 left", "not enough"));
+        assert_eq!((&**call, *position), (r#"take({"n":2})"#, 3));
+        assert_eq!((&**first, &**second), ("1 left", "not enough"));
+        assert_eq!(
+            difference.unwrap().to_string(),
+            "action 3, `take({\"n\":2})`, was answered with `1 left` in one restored world and with `not enough` in the next"
+        );
     }
 
     #[test]

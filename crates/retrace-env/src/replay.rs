@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use retrace_events::{Action, Boundary, Outcome, OutcomeSource, RecordedAction};
 
+use crate::digests::Digests;
 use crate::environment::RestoreError;
 use crate::text::{MAX_TEXT, shorten, where_they_part};
 use crate::tool::ToolOutput;
@@ -22,8 +23,8 @@ pub struct Replay {
     pub n_same_text: usize,
     /// The first that did not.
     pub first_difference: Option<Difference>,
-    /// A hash of each answer, so that two restores can be compared.
-    digests: Vec<u64>,
+    /// What the answers were, so that two restores can be compared.
+    pub(crate) digests: Digests,
 }
 
 /// A call whose text differs from the recorded one.
@@ -92,11 +93,6 @@ impl Replay {
             self.first_difference = Some(Difference { call: call_text(action), position, recorded, replayed });
         }
         Ok(())
-    }
-
-    /// The index of the first call that answered something else than in another replay of the same calls.
-    pub(crate) fn parts_from(&self, other: &Self) -> Option<usize> {
-        self.digests.iter().zip(&other.digests).position(|(a, b)| a != b)
     }
 }
 

@@ -90,12 +90,22 @@ struct ClonedWorlds<W, F> {
     world: Mutex<W>,
     tools: F,
     menus: MenuCache,
-    tracks: PerRecording<Track<W>>,
+    tracks: PerRecording<async_lock::Mutex<Track<W>>>,
 }
 
-/// The snapshots of a recording, by how many of its actions were executed. The lock is held while calls are executed, so
-/// that restores that wait find the snapshots.
-type Track<W> = async_lock::Mutex<BTreeMap<usize, Snapshot<W>>>;
+/// What is kept of a recording. Its lock is held while calls are executed, so that restores that wait find the snapshots.
+struct Track<W> {
+    /// By how many actions were executed.
+    snapshots: BTreeMap<usize, Snapshot<W>>,
+    /// The replay of nothing: those that start from no snapshot start from it, so that all share one list of digests.
+    start: Replay,
+}
+
+impl<W> Default for Track<W> {
+    fn default() -> Self {
+        Self { snapshots: BTreeMap::new(), start: Replay::default() }
+    }
+}
 
 #[derive(Clone)]
 struct Snapshot<W> {
@@ -126,12 +136,12 @@ where
 {
     async fn snapshot(&self, boundary: &Boundary) -> Result<Snapshot<W>, RestoreError> {
         let trajectory = boundary.trajectory();
-        let track = self.tracks.of(trajectory, Track::default);
-        let mut snapshots = track.lock().await;
-        let nearest = snapshots.range(..=boundary.executed()).next_back();
+        let track = self.tracks.of(trajectory, Default::default);
+        let mut track = track.lock().await;
+        let nearest = track.snapshots.range(..=boundary.executed()).next_back();
         let (start, Snapshot { world, mut replay }) = match nearest {
             Some((&executed, snapshot)) => (executed, snapshot.clone()),
-            None => (0, Snapshot { world: lock(&self.world).clone(), replay: Replay::default() }),
+            None => (0, Snapshot { world: lock(&self.world).clone(), replay: track.start.clone() }),
         };
         if start == boundary.executed() {
             return Ok(Snapshot { world, replay });
@@ -142,7 +152,7 @@ where
             replay.execute(trajectory.id(), recorded, &toolbox).await?;
             let executed = replay.n_calls;
             if executed == boundary.executed() || executed.is_multiple_of(spacing) {
-                snapshots.insert(executed, Snapshot { world: lock(&world).clone(), replay: replay.clone() });
+                track.snapshots.insert(executed, Snapshot { world: lock(&world).clone(), replay: replay.clone() });
             }
         }
         let world = lock(&world).clone();
@@ -239,14 +249,14 @@ mod tests {
         check_mismatch(
             &recorded,
             4,
-            "replay of recording `shop-1` went another way at action 3: `take({\"n\":9})` was recorded as a success, and \
+            "replay of recording `shop-1` diverged at action 3: `take({\"n\":9})` was recorded as a success and \
              now fails with `not enough`",
         );
         recorded[1] = ("sell", "{}", OK, "sold");
         check_mismatch(
             &recorded,
             4,
-            "replay of recording `shop-1` went another way at action 2: `sell({})` was recorded as a success, and now \
+            "replay of recording `shop-1` diverged at action 2: `sell({})` was recorded as a success and now \
              fails with `there is no tool `sell``",
         );
     }
@@ -258,7 +268,7 @@ mod tests {
         check_mismatch(
             &recorded,
             3,
-            "replay of recording `shop-1` went another way at action 2: `take({\"n\":2})` was recorded as a failure, and \
+            "replay of recording `shop-1` diverged at action 2: `take({\"n\":2})` was recorded as a failure and \
              now succeeds with `3 left`",
         );
     }
@@ -398,6 +408,20 @@ mod tests {
         // An earlier boundary starts from a snapshot that was made on the way.
         restore(&environment, &after(&trajectory, 500)).unwrap();
         assert!(*n_calls.lock().unwrap() < 999 + 1_000 / MAX_WAYPOINTS + 1);
+    }
+
+    #[test]
+    fn the_snapshots_of_a_recording_share_what_was_answered() {
+        let trajectory = calls(&vec![("add", r#"{"n":1}"#, OK, "1 left"); 500]);
+        let environment = cloned().0;
+        let replay = |n_rounds| restore(&environment, &after(&trajectory, n_rounds)).unwrap().replay;
+        let whole = replay(499);
+        // Forwards and backwards, at waypoints and between them.
+        for n_rounds in [1, 250, 7, 8, 498, 497, 499] {
+            let part = replay(n_rounds);
+            assert!(part.digests.shares_list_with(&whole.digests), "{n_rounds}");
+            assert_eq!(part == whole, n_rounds == 499);
+        }
     }
 
     #[test]

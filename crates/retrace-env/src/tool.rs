@@ -17,6 +17,9 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
     /// Executes a call. `arguments` is the JSON text of an object.
+    ///
+    /// # Errors
+    /// When the call has no result, which ends the rollout. A call that failed has one: [`ToolOutput::failed`].
     fn call<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<ToolOutput, CallError>>;
 }
 

@@ -31,6 +31,9 @@ pub struct Toolbox {
 pub trait Dispatch: Send + Sync {
     /// Answers the call of the tool `name` with `arguments`, the text that the model sent. Does nothing before the
     /// future is polled.
+    ///
+    /// # Errors
+    /// When the call has no result, which ends the rollout. A call that failed, or of a tool that does not exist, has one.
     fn dispatch<'a>(&'a self, name: &'a str, arguments: &'a str) -> BoxFuture<'a, Result<ToolOutput, CallError>>;
 }
 
@@ -52,8 +55,8 @@ pub enum ToolboxError {
         /// The name.
         name: String,
     },
-    /// The parameters of a tool are no JSON Schema, or refer to one that is kept elsewhere.
-    #[error("the parameters of tool `{tool}` are no JSON Schema: {message}")]
+    /// The parameters of a tool are not a valid JSON Schema, or refer to one that is kept elsewhere.
+    #[error("the parameters of tool `{tool}` are not a valid JSON Schema: {message}")]
     InvalidSchema {
         /// The tool.
         tool: String,
@@ -167,7 +170,7 @@ impl ToolboxBuilder {
     /// The toolbox.
     ///
     /// # Errors
-    /// When two tools share a name, or the parameters of one are no JSON Schema.
+    /// When two tools share a name, or the parameters of one are not a valid JSON Schema.
     pub fn build(self) -> Result<Toolbox, ToolboxError> {
         self.build_with(&MenuCache::default())
     }
@@ -269,9 +272,9 @@ mod tests {
             r#"{"page":1,"size":2}"#,
             "invalid arguments: Additional properties are not allowed ('size' was unexpected)",
         );
-        check_error("[1]", "invalid arguments: a JSON object is needed, not an array");
-        check_error("page 3", "invalid arguments: not JSON: expected value at line 1 column 1");
-        check_error("{\"page\":1", "invalid arguments: not JSON: EOF while parsing an object at line 1 column 9");
+        check_error("[1]", "invalid arguments: expected a JSON object, found an array");
+        check_error("page 3", "invalid arguments: not valid JSON: expected value at line 1 column 1");
+        check_error("{\"page\":1", "invalid arguments: not valid JSON: EOF while parsing an object at line 1 column 9");
     }
 
     #[test]
@@ -334,10 +337,12 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_are_no_schema_make_no_toolbox() {
+    fn parameters_that_are_not_a_valid_schema_make_no_toolbox() {
         for parameters in [json!({"type": "whole number"}), json!(null), json!({"properties": {"a": 3}})] {
             let error = Toolbox::builder().tool(EchoTool::new("echo", parameters)).build().unwrap_err();
             assert!(matches!(&error, ToolboxError::InvalidSchema { tool, .. } if tool == "echo"), "{error}");
+            let text = error.to_string();
+            assert!(text.starts_with("the parameters of tool `echo` are not a valid JSON Schema: "), "{text}");
         }
     }
 
