@@ -21,5 +21,5 @@ fn rollouts_from_elsewhere_are_scored() {
 
     fs::write(folder.path().join("rollouts.json"), input.replace("\"pre\"", "\"prae\"")).unwrap();
     let error = retrace_in(folder.path(), &["score", "rollouts.json"]).failed();
-    assert!(error.contains("boundaries[0]") && error.contains("prae"), "{error}");
+    assert!(error.contains("boundaries[0]") && error.contains("prae") && error.contains("hint: "), "{error}");
 }

@@ -7,6 +7,7 @@ use retrace_events::codec::ReadError;
 use retrace_events::cuts::BadSpacing;
 use retrace_formats::ImportError;
 use retrace_report::{NoSuchHorizon, printable};
+use retrace_score::{ReportError, ScoreInputError};
 use retrace_verifier::VerifyError;
 
 /// An error with a hint, for what goes wrong in the program itself.
@@ -86,8 +87,14 @@ fn hint(error: &(dyn Error + 'static)) -> Option<String> {
     if error.is::<BadSpacing>() {
         return Some("give it a number of actions".to_owned());
     }
-    if let Some(NoSuchHorizon { full, .. }) = error.downcast_ref::<NoSuchHorizon>() {
-        return Some(format!("the report has the horizons 1 to {full}"));
+    if let Some(error) = error.downcast_ref::<NoSuchHorizon>() {
+        return error.hint().map(str::to_owned);
+    }
+    if let Some(error) = error.downcast_ref::<ScoreInputError>() {
+        return error.hint().map(str::to_owned);
+    }
+    if let Some(error) = error.downcast_ref::<ReportError>() {
+        return error.hint().map(str::to_owned);
     }
     None
 }

@@ -24,20 +24,14 @@ pub(crate) fn warn(text: &str) {
     eprintln!("warning: {}", printable(text));
 }
 
-/// Makes the report of a verification, prints it, and says whether anything was scored.
+/// Makes the report of a verification, prints it, and says whether anything was scored at the horizon that it shows.
 pub(crate) fn report(verification: Verification, args: &OutputArgs) -> Result<Exit> {
     let report = Report::new(verification)?;
-    if args.json {
-        print(&json(&report))?;
-    } else {
-        print(&text(&match args.at {
-            Some(horizon) => View::at(&report, horizon)?,
-            None => View::new(&report),
-        }))?;
-    }
-    let is_scored =
-        |strategy: &retrace_score::StrategyReport| strategy.horizons.iter().any(|aggregate| aggregate.n_scored > 0);
-    Ok(if report.strategies.values().any(is_scored) { Exit::Ok } else { Exit::CouldNotRun })
+    let horizon = args.at.unwrap_or(report.horizon);
+    let view = View::at(&report, horizon)?;
+    print(&if args.json { json(&report) } else { text(&view) })?;
+    let is_scored = report.strategies.values().any(|strategy| strategy.at(horizon).is_some_and(|at| at.n_scored > 0));
+    Ok(if is_scored { Exit::Ok } else { Exit::CouldNotRun })
 }
 
 impl OutputArgs {

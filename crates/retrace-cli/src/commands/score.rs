@@ -12,6 +12,7 @@ use crate::output;
 pub(crate) fn run(args: &ScoreArgs) -> Result<Exit> {
     let file = args.file.display();
     let text = fs::read_to_string(&args.file).with_context(|| format!("failed to read `{file}`"))?;
-    let input = ScoreInput::from_json(&text).with_context(|| format!("failed to read the rollouts in `{file}`"))?;
+    let input = ScoreInput::from_json(text.trim_start_matches('\u{feff}'))
+        .with_context(|| format!("failed to read the rollouts in `{file}`"))?;
     output::report(input.into_verification(), &args.output)
 }
