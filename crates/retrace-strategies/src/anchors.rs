@@ -32,7 +32,6 @@ pub(crate) fn keep_from(before: &History, cut: usize, made: Option<Event>) -> Hi
 /// up to the first part that is neither `system`, nor pinned, nor a receipt. A pinned one is among them only where its
 /// request holds nothing but prompts; elsewhere it is a pin like any other.
 pub(crate) fn leading_prompts(history: &History) -> impl Iterator<Item = (usize, Vec<&Part>)> {
-    let leads = |part: &Part| is_system(part) || part.marks.pinned || part.marks.receipt.is_some();
     let mut ended = false;
     let requests = history.events().enumerate().map_while(move |(index, event)| {
         let Event::Request(Request { content, .. }) = event else { return None };
@@ -45,10 +44,19 @@ pub(crate) fn leading_prompts(history: &History) -> impl Iterator<Item = (usize,
     requests.filter(|(_, prompts)| !prompts.is_empty())
 }
 
+/// Whether an event is a request of nothing but prompts, pins and receipts: ahead of a cut there is no more to tell of it.
+pub(crate) fn only_leads(event: &Event) -> bool {
+    matches!(event, Event::Request(Request { content, .. }) if content.iter().all(leads))
+}
+
 /// The pinned parts of a request.
 pub(crate) fn pins(event: &Event) -> impl Iterator<Item = &Part> {
     let content = if let Event::Request(request) = event { &request.content[..] } else { &[] };
     content.iter().filter(|part| part.marks.pinned)
+}
+
+fn leads(part: &Part) -> bool {
+    is_system(part) || part.marks.pinned || part.marks.receipt.is_some()
 }
 
 fn is_system(part: &Part) -> bool {

@@ -4,7 +4,7 @@ use futures_core::future::BoxFuture;
 use retrace_events::{Event, History, Part, Summary};
 use serde::Deserialize;
 
-use crate::anchors::keep_from;
+use crate::anchors::{keep_from, only_leads};
 use crate::context::CompactContext;
 use crate::cut::tail_cut;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
@@ -12,7 +12,7 @@ use crate::transcript;
 
 /// Asks a model to summarize what [`TailWindow`](crate::TailWindow) would drop, and keeps its answer in front of the
 /// last `target` events. An earlier summary is one of the events: it is summarized again. The task is not kept
-/// verbatim; pinned parts and leading system prompts are.
+/// verbatim; pinned parts and leading system prompts are. Where only such would be summarized, nothing is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summarize {
@@ -37,9 +37,14 @@ impl Summarize {
 
     async fn summarize(&self, history: &History, cx: &mut CompactContext<'_>) -> Result<Compacted, CompactError> {
         let Some(cut) = tail_cut(history, self.target) else { return Ok(Compacted::Unchanged) };
+        let cut_off = || history.events().take(cut).filter(|event| event.counts());
+        // The summary would stand between leading prompts, of which some may lie in the tail.
+        if cut_off().all(only_leads) {
+            return Ok(Compacted::Unchanged);
+        }
         let mut question = QUESTION.to_owned();
         let mut replaced = 0;
-        for event in history.events().take(cut).filter(|event| event.counts()) {
+        for event in cut_off() {
             question.push_str(&transcript::line(event));
             question.push('\n');
             replaced += 1;
@@ -83,6 +88,7 @@ impl Strategy for Summarize {
 
 #[cfg(test)]
 mod tests {
+    use retrace_events::Request;
     use retrace_events::tokens::Tokens;
     use retrace_model::{ModelError, ScriptedModel, Step};
 
@@ -122,6 +128,19 @@ mod tests {
         assert_eq!(summarize(vec![" \n".into()]), Err(CompactError::EmptySummary));
         let refused = ModelError::Refused { message: "no".to_owned() };
         assert_eq!(summarize(vec![refused.clone().into()]), Err(CompactError::Model(refused)));
+    }
+
+    #[test]
+    fn prompts_and_pins_alone_are_not_summarized() {
+        let request = |part: Part| Event::Request(Request { content: vec![part], ..Request::default() });
+        let prompt = |text: &str| request(Part::system(text));
+        let pin = request(Part::text("id 7").pinned());
+        for events in [vec![prompt("be brief"), prompt("be kind")], vec![prompt("be brief"), pin, Event::answer("one")]]
+        {
+            let (history, mut cx) = (History::from(events), CompactContext::without_model());
+            let compacted = pollster::block_on(Summarize::new(1).compact(&history, &mut cx));
+            assert_eq!(compacted, Ok(Compacted::Unchanged));
+        }
     }
 
     #[test]
