@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use retrace_events::codec::Lines;
 use serde_json::value::RawValue;
 
 use crate::error::ImportError;
@@ -19,25 +20,20 @@ pub(crate) fn each_value(
     source: &mut dyn BufRead,
     mut read: impl FnMut(&RawValue, Place) -> Result<(), ImportError>,
 ) -> Result<Option<usize>, ImportError> {
-    let mut lines = Lines { source, number: 0, line: Vec::new() };
+    let mut lines = Lines::new(source);
     if !lines.advance()? {
         return Err(ImportError::Empty);
     }
-    let first = str::from_utf8(&lines.line).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    let is_all = lines.is_last()?;
+    let first = lines.text().ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
     let Some(first) = first else { return each_of_text(lines, read) };
-    let is_all = lines.source.fill_buf()?.is_empty();
-    read(first, if is_all { Place::default() } else { Place::at_line(lines.number) })?;
+    read(first, if is_all { Place::default() } else { Place::at_line(lines.number()) })?;
     while lines.advance()? {
-        let line = lines.number;
-        let is_cut = !lines.line.ends_with(b"\n");
-        let text = match str::from_utf8(&lines.line) {
-            Ok(text) => text,
-            Err(error) if is_cut && error.error_len().is_none() => return Ok(Some(line)),
-            Err(error) => return Err(ImportError::NotUtf8 { line, byte: error.valid_up_to() + 1 }),
-        };
+        let line = lines.number();
+        let text = lines.text().map_err(|flaw| ImportError::NotUtf8 { line, byte: flaw.valid_up_to() + 1 })?;
         match serde_json::from_str(text.trim_ascii_end()) {
             Ok(value) => read(value, Place::at_line(line))?,
-            Err(error) if is_cut && error.is_eof() => return Ok(Some(line)),
+            Err(_) if lines.is_torn() => return Ok(Some(line)),
             Err(error) => return Err(syntax(&error, line)),
         }
     }
@@ -46,11 +42,11 @@ pub(crate) fn each_value(
 
 /// The values of a source that does not have one on each line.
 fn each_of_text(
-    lines: Lines<'_>,
+    lines: Lines<&mut dyn BufRead>,
     mut read: impl FnMut(&RawValue, Place) -> Result<(), ImportError>,
 ) -> Result<Option<usize>, ImportError> {
-    let Lines { source, number: first_line, line: mut bytes } = lines;
-    source.read_to_end(&mut bytes)?;
+    let first_line = lines.number();
+    let bytes = lines.rest()?;
     let text = str::from_utf8(&bytes).map_err(|error| {
         let (line, start) = line_of(&bytes[..error.valid_up_to()]);
         ImportError::NotUtf8 { line: first_line + line, byte: error.valid_up_to() - start + 1 }
@@ -80,34 +76,6 @@ fn line_of(bytes: &[u8]) -> (usize, usize) {
     let start = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     (bytes.iter().filter(|&&byte| byte == b'\n').count(), start)
 }
-
-/// The lines of a source that hold something, counted.
-struct Lines<'s> {
-    source: &'s mut dyn BufRead,
-    number: usize,
-    line: Vec<u8>,
-}
-
-impl Lines<'_> {
-    /// Goes to the next line that is not blank; false at the end.
-    fn advance(&mut self) -> Result<bool, ImportError> {
-        loop {
-            self.line.clear();
-            if self.source.read_until(b'\n', &mut self.line)? == 0 {
-                return Ok(false);
-            }
-            self.number += 1;
-            if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
-                self.line.drain(..BYTE_ORDER_MARK.len());
-            }
-            if !self.line.trim_ascii().is_empty() {
-                return Ok(true);
-            }
-        }
-    }
-}
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]
 mod tests {
@@ -158,6 +126,7 @@ mod tests {
     fn a_cut_off_value_at_the_end_is_left_out() {
         check("[1]\n[2", &[(Some(1), "[1]")], Some(2));
         check("[\n1]\n[\n2", &[(None, "[\n1]")], Some(3));
+        check("[1]\n{\"a\":1.", &[(Some(1), "[1]")], Some(2));
         let (read, torn) = values(b"[1]\n[\"\xc3").unwrap();
         assert_eq!((read.len(), torn), (1, Some(2)));
     }
@@ -166,6 +135,7 @@ mod tests {
     fn anything_else_that_is_no_json_is_an_error_with_its_line() {
         check_error(b"", "no transcript: the file is empty");
         check_error(b" \n\n", "no transcript: the file is empty");
+        check_error(b"[\"\xc3", "line 1, column 5: no JSON: EOF while parsing a string");
         check_error(b"[1]\n[2\n[3]\n", "line 2, column 2: no JSON: EOF while parsing a list");
         check_error(b"[1]\n[2}", "line 2, column 3: no JSON: expected `,` or `]`");
         check_error(b"\n[1", "line 2, column 2: no JSON: EOF while parsing a list");

@@ -6,6 +6,7 @@
 mod decode;
 mod encode;
 mod fields;
+mod lines;
 
 #[cfg(test)]
 mod any_recording;
@@ -13,13 +14,13 @@ mod any_recording;
 mod tests;
 
 use std::io::{self, BufRead, Write};
-use std::mem;
 use std::sync::Arc;
 
-use serde::de::{DeserializeSeed, IgnoredAny};
+use serde::de::DeserializeSeed;
 
 use self::decode::{EventFields, HeaderFields};
 use self::fields::{Fields, Object, Trail};
+pub use self::lines::Lines;
 use crate::event::Event;
 use crate::quote::Quotable;
 use crate::recording::{Header, Recording};
@@ -38,7 +39,9 @@ use crate::recording::{Header, Recording};
 /// ```
 pub struct RecordingReader<R> {
     lines: Lines<R>,
+    file: String,
     header: Header,
+    torn_line: Option<usize>,
     failed: bool,
 }
 
@@ -109,23 +112,29 @@ impl ReadError {
     }
 }
 
+impl ReadReason {
+    /// What is wrong at, or in reading beyond, the line of this number.
+    fn at(self, number: usize, file: String) -> ReadError {
+        let line = match self {
+            Self::Empty => None,
+            Self::Io(_) => Some(number + 1),
+            _ => Some(number),
+        };
+        ReadError { file, line, reason: self }
+    }
+}
+
 impl<R: BufRead> RecordingReader<R> {
     /// Reads the header. `file` is what errors call the source.
     ///
     /// # Errors
     /// When the source cannot be read or does not start with a header of a version this crate knows.
     pub fn new(source: R, file: impl Into<String>) -> Result<Self, ReadError> {
-        let mut lines = Lines { source, file: file.into(), number: 0, line: String::new(), torn: None };
-        if !lines.advance()? {
-            return Err(lines.error(None, ReadReason::Empty));
+        let (mut lines, file) = (Lines::new(source), file.into());
+        match read_header(&mut lines) {
+            Ok(header) => Ok(Self { lines, file, header, torn_line: None, failed: false }),
+            Err(reason) => Err(reason.at(lines.number(), file)),
         }
-        let header = parse::<HeaderFields>(&lines.line).map_err(|reason| match reason {
-            _ if lines.is_torn() => ReadReason::NoHeader { message: "the first line is cut off".to_owned() },
-            ReadReason::Field { field, message } if field == "." || field == "type" => ReadReason::NoHeader { message },
-            reason => reason,
-        });
-        let header = header.map_err(|reason| lines.error(Some(lines.number), reason))?;
-        Ok(Self { lines, header, failed: false })
     }
 
     /// The header.
@@ -135,21 +144,21 @@ impl<R: BufRead> RecordingReader<R> {
 
     /// The number of the last line, if it turned out to be cut off; known once all events have been read.
     pub fn torn_line(&self) -> Option<usize> {
-        self.lines.torn
+        self.torn_line
     }
 
     /// The next event, or none at the end.
-    fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
+    fn next_event(&mut self) -> Result<Option<Event>, ReadReason> {
         if !self.lines.advance()? {
             return Ok(None);
         }
-        match parse::<EventFields>(&self.lines.line) {
+        match parse::<EventFields>(&self.lines) {
             Ok(event) => Ok(Some(event)),
             Err(_) if self.lines.is_torn() => {
-                self.lines.torn = Some(self.lines.number);
+                self.torn_line = Some(self.lines.number());
                 Ok(None)
             }
-            Err(reason) => Err(self.lines.error(Some(self.lines.number), reason)),
+            Err(reason) => Err(reason),
         }
     }
 }
@@ -158,12 +167,12 @@ impl<R: BufRead> Iterator for RecordingReader<R> {
     type Item = Result<Event, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed || self.lines.torn.is_some() {
+        if self.failed || self.torn_line.is_some() {
             return None;
         }
-        let next = self.next_event().transpose();
-        self.failed = matches!(next, Some(Err(_)));
-        next
+        let next = self.next_event().map_err(|reason| reason.at(self.lines.number(), self.file.clone()));
+        self.failed = next.is_err();
+        next.transpose()
     }
 }
 
@@ -232,57 +241,20 @@ pub fn write_recording(sink: impl Write, recording: &Recording) -> io::Result<()
     writer.finish().map(drop)
 }
 
-/// The lines of a source that hold something, counted.
-struct Lines<R> {
-    source: R,
-    file: String,
-    number: usize,
-    line: String,
-    torn: Option<usize>,
+fn read_header(lines: &mut Lines<impl BufRead>) -> Result<Header, ReadReason> {
+    if !lines.advance()? {
+        return Err(ReadReason::Empty);
+    }
+    parse::<HeaderFields>(lines).map_err(|reason| match reason {
+        _ if lines.is_torn() => ReadReason::NoHeader { message: "the first line is cut off".to_owned() },
+        ReadReason::Field { field, message } if field == "." || field == "type" => ReadReason::NoHeader { message },
+        reason => reason,
+    })
 }
-
-impl<R: BufRead> Lines<R> {
-    /// Reads the next line that is not blank, unless there is none.
-    fn advance(&mut self) -> Result<bool, ReadError> {
-        let mut bytes = mem::take(&mut self.line).into_bytes();
-        loop {
-            bytes.clear();
-            let read = self.source.read_until(b'\n', &mut bytes);
-            if read.map_err(|error| self.error(Some(self.number + 1), error.into()))? == 0 {
-                return Ok(false);
-            }
-            self.number += 1;
-            if self.number == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
-                bytes.drain(..BYTE_ORDER_MARK.len());
-            }
-            if !bytes.trim_ascii().is_empty() {
-                break;
-            }
-        }
-        self.line = String::from_utf8(bytes).or_else(|error| match error.utf8_error() {
-            // Cut off in the middle of a character: with a whole one in its place the line is no less cut off.
-            flaw if flaw.error_len().is_none() => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned()),
-            flaw => Err(self.error(Some(self.number), ReadReason::NotUtf8(flaw.valid_up_to() + 1))),
-        })?;
-        Ok(true)
-    }
-
-    /// Whether the line, which cannot be read, was cut off in writing: the source ends in the middle of a value.
-    fn is_torn(&self) -> bool {
-        let ends_early = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_err_and(|error| error.is_eof());
-        // To `serde_json` a number that ends in a sign, a point or an `e` is wrong, not cut off; one more digit helps.
-        !self.line.ends_with('\n') && (ends_early(&self.line) || ends_early(&format!("{}0", self.line)))
-    }
-
-    fn error(&self, line: Option<usize>, reason: ReadReason) -> ReadError {
-        ReadError { file: self.file.clone(), line, reason }
-    }
-}
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads the object of a line.
-fn parse<F: Fields<Context = ()>>(line: &str) -> Result<F::Output, ReadReason> {
+fn parse<F: Fields<Context = ()>>(lines: &Lines<impl BufRead>) -> Result<F::Output, ReadReason> {
+    let line = lines.text().map_err(|flaw| ReadReason::NotUtf8(flaw.valid_up_to() + 1))?;
     let trail = Trail::default();
     let mut json = serde_json::Deserializer::from_str(line.trim_ascii_end());
     let object = Object::<F>::typed((), &trail).deserialize(&mut json);
