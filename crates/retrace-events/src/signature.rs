@@ -335,6 +335,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(256, 10_000)))]
+
         #[test]
         fn a_canonical_text_is_its_own(text in tokens()) {
             let canonical = canonical_text(&text);

@@ -259,6 +259,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(256, 5_000)))]
+
         #[test]
         fn p_is_the_share_of_patterns_at_least_as_extreme(differences in differences(0..=12)) {
             prop_assert_eq!(p(&differences), by_enumeration(&differences));

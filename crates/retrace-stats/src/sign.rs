@@ -90,6 +90,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(256, 5_000)))]
+
         #[test]
         fn p_is_the_share_of_patterns_at_least_as_far_apart(differences in prop::collection::vec(-3..=3i64, 0..=12)) {
             let observed: Vec<i64> = differences.iter().map(|d| d.signum()).filter(|&sign| sign != 0).collect();

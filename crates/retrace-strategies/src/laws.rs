@@ -205,7 +205,7 @@ mod tests {
     use crate::{Identity, Summarize, TailWindow};
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("RETRACE_SLOW").is_some() { 50_000 } else { 500 }))]
+        #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(500, 50_000)))]
 
         #[test]
         fn the_menu_obeys_the_laws(history in history(), target in 0_usize..10) {

@@ -83,6 +83,8 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Fields<'a> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(256, 2_000)))]
+
     #[test]
     fn what_was_written_is_read_back(recording in any_recording()) {
         let lines = encode(&recording);

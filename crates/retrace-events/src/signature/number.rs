@@ -177,6 +177,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(256, 10_000)))]
+
         #[test]
         fn a_canonical_number_reads_back_to_the_same_double(double in prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL) {
             for token in [format!("{double:e}"), format!("{double:.30e}")] {
