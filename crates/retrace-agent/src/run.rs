@@ -300,8 +300,7 @@ mod tests {
     fn what_was_done_behind_a_call_that_broke_is_not_scored() {
         let broken = FnTool::new_async("broken", "breaks late", |_: NoArguments| async {
             yield_once().await;
-            assert!(false, "the world is gone");
-            "never"
+            None::<&str>.expect("the world is there")
         });
         let work = FnTool::new("work", "works", |_: NoArguments| "done");
         let toolbox = Toolbox::builder().tool(broken).tool(work).independent(true).build().unwrap();
