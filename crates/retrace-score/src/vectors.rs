@@ -1,7 +1,6 @@
 //! The vectors: rollouts with the deltas and aggregates that another program, and a second method, found for them.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use indexmap::IndexMap;
 use num_traits::One;
@@ -13,20 +12,8 @@ use serde_json::Value;
 
 use crate::*;
 
-/// The rows of `<group>/<file>.jsonl` in the project's copy, or in the folder that `RETRACE_VECTORS` names; none if
-/// such a folder is named and has no such file.
-fn read<T: for<'de> Deserialize<'de>>(file: &str) -> Option<Vec<T>> {
-    let other = std::env::var_os("RETRACE_VECTORS");
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors");
-    let path = Path::new(other.as_deref().unwrap_or(own.as_ref())).join(file);
-    if other.is_some() && !path.exists() {
-        return None;
-    }
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let rows: Vec<_> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(!rows.is_empty(), "{} has no rows", path.display());
-    println!("{}: {} cases", path.display(), rows.len());
-    Some(rows)
+fn read<T: for<'de> Deserialize<'de>>(file: &str) -> impl Iterator<Item = T> {
+    retrace_testing::vectors::rows(file).into_iter().map(|row| serde_json::from_value(row).unwrap())
 }
 
 #[derive(Deserialize)]
@@ -173,8 +160,7 @@ impl DeltaRow {
 
 #[test]
 fn vectors_of_one_boundary() {
-    let Some(rows) = read::<ScoreRow>("verifier/score.jsonl") else { return };
-    for row in rows {
+    for row in read::<ScoreRow>("verifier/score.jsonl") {
         let [pre, post] = [row.pre, row.post].map(|arm| arm.into_iter().map(rollout).collect::<Vec<_>>());
         let key = match &*row.key {
             "call" => Key::Call,
@@ -198,8 +184,7 @@ fn vectors_of_one_boundary() {
 
 #[test]
 fn vectors_of_whole_verifications() {
-    let Some(rows) = read::<ReportRow>("verifier/report.jsonl") else { return };
-    for row in rows {
+    for row in read::<ReportRow>("verifier/report.jsonl") {
         let name = row.name.clone();
         let (expect, once) = (row.expect, row.report);
         let strategies: Vec<String> = expect.keys().cloned().collect();
