@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use proptest::prelude::*;
 use retrace_agent::{Budget, Run, ToolLoop};
 use retrace_env::Environment;
 use retrace_events::cuts::Spacing;
@@ -75,9 +74,4 @@ pub(crate) fn refetches(boundary: &Boundary, rollout: &Rollout) -> usize {
 pub(crate) fn mean(seeds: std::ops::Range<u64>, count: impl Fn(u64) -> usize) -> f64 {
     let n = seeds.end - seeds.start;
     seeds.map(|seed| count(seed) as f64).sum::<f64>() / n as f64
-}
-
-/// Few cases where each of them runs agents.
-pub(crate) fn cases(n: u32) -> ProptestConfig {
-    ProptestConfig { cases: n, failure_persistence: None, ..ProptestConfig::default() }
 }

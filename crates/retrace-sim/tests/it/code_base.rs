@@ -8,7 +8,7 @@ use retrace_events::{Boundary, History, Outcome, Recording, Rollout, Trajectory}
 use retrace_sim::{CodeBase, Coder, World, record};
 use retrace_strategies::{Summarize, TailWindow};
 
-use crate::arms::{all_boundaries, cases, compact, names, refetches, rollout};
+use crate::arms::{all_boundaries, compact, names, refetches, rollout};
 
 fn recording(code: &CodeBase, agent: &Coder, seed: u64) -> Recording {
     pollster::block_on(record(code, "code", agent, 500, seed)).unwrap()
@@ -53,7 +53,8 @@ fn an_edit_needs_the_version_that_only_a_read_shows() {
 }
 
 proptest! {
-    #![proptest_config(cases(8))]
+    // Few, since each of them runs agents.
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
     fn with_the_whole_context_the_right_files_change_and_nothing_is_wasted(seed: u64, n_files in 1_usize..40) {

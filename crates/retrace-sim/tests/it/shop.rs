@@ -9,7 +9,7 @@ use retrace_model::{Model, Prompt};
 use retrace_sim::{Shop, Shopkeeper, World, record};
 use retrace_strategies::{Identity, Summarize, TailWindow};
 
-use crate::arms::{all_boundaries, boundaries, cases, compact, mean, names, refetches, rollout};
+use crate::arms::{all_boundaries, boundaries, compact, mean, names, refetches, rollout};
 
 fn recording(shop: &Shop, model: &Shopkeeper, seed: u64) -> Recording {
     pollster::block_on(record(shop, "shop", model, 500, seed)).unwrap()
@@ -70,7 +70,8 @@ fn an_order_is_kept_and_fills_the_shelf_no_further_than_it_goes() {
 }
 
 proptest! {
-    #![proptest_config(cases(8))]
+    // Few, since each of them runs agents.
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
     fn with_the_whole_context_the_round_is_done_and_nothing_is_wasted(seed: u64, n_pages in 1_usize..6, page_len in 1_usize..5) {
