@@ -300,7 +300,7 @@ mod tests {
     fn what_was_done_behind_a_call_that_broke_is_not_scored() {
         let broken = FnTool::new_async("broken", "breaks late", |_: NoArguments| async {
             yield_once().await;
-            None::<&str>.expect("the world is there")
+            std::panic::panic_any("the world is gone") as &str
         });
         let work = FnTool::new("work", "works", |_: NoArguments| "done");
         let toolbox = Toolbox::builder().tool(broken).tool(work).independent(true).build().unwrap();
