@@ -69,6 +69,16 @@ fn an_import_that_cannot_write_all_writes_nothing() {
 }
 
 #[test]
+fn what_is_no_chat_transcript_is_told_from_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let import = |path: &str| retrace_in(folder.path(), &["import", &file(path), "-o", "recordings"]).failed();
+    let error = import("fixtures/recordings/tiny.jsonl");
+    assert!(error.contains("is a recording already"), "{error}");
+    let error = import("vectors/CHECKSUMS");
+    assert!(error.contains("hint: a transcript is one JSON value"), "{error}");
+}
+
+#[test]
 fn recordings_are_inspected_with_a_rule_for_what_failed() {
     let folder = imported();
     let inspect = |args: &[&str]| retrace_in(folder.path(), &[&["inspect", "recordings/"], args].concat());

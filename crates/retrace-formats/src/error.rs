@@ -15,7 +15,7 @@ pub enum ImportError {
     #[error("no transcript: the file is empty")]
     Empty,
     /// The source is not UTF-8.
-    #[error("line {line}: no UTF-8 text from byte {byte} of the line")]
+    #[error("line {line}: not UTF-8 from byte {byte} of the line on")]
     NotUtf8 {
         /// The line, counted from 1.
         line: usize,
@@ -120,9 +120,10 @@ impl ImportError {
             Self::Syntax { .. } => Some(
                 "a transcript is one JSON value, or one on each line; a file cut off in the middle has to be exported again",
             ),
-            Self::NoMessages { .. } | Self::NoSuchKey { .. } => {
-                Some("name the key that holds the messages, or check that the file is of this format")
-            }
+            Self::NoMessages { .. } | Self::NoSuchKey { .. } => Some(
+                "name the key that holds the messages (`--messages-key` of the program), if it is a transcript of OpenAI Chat \
+                      Completions; no other format is read yet",
+            ),
             Self::SingleMessage { .. } => {
                 Some("make the messages of the file one list, with `jq -s .` where each stands on a line of its own")
             }
@@ -131,7 +132,10 @@ impl ImportError {
             | Self::Unexpected { .. }
             | Self::Unreadable { .. }
             | Self::MissingField { .. }
-            | Self::NoRuns { .. } => Some("docs/formats.md says what is read; mend or remove what stands there"),
+            | Self::NoRuns { .. } => Some(
+                "only transcripts of OpenAI Chat Completions are read, as docs/formats.md describes; in one of those, fix or \
+                 remove what stands there",
+            ),
         }
     }
 }

@@ -140,7 +140,7 @@ mod tests {
         check_error(b"[1]\n[2}", "line 2, column 3: no JSON: expected `,` or `]`");
         check_error(b"\n[1", "line 2, column 2: no JSON: EOF while parsing a list");
         check_error(b"\n[\n1 2]", "line 3, column 3: no JSON: expected `,` or `]`");
-        check_error(b"[1]\n[\"a\xff\"]\n", "line 2: no UTF-8 text from byte 4 of the line");
-        check_error(b"\n[\n\"a\xff\"]\n", "line 3: no UTF-8 text from byte 3 of the line");
+        check_error(b"[1]\n[\"a\xff\"]\n", "line 2: not UTF-8 from byte 4 of the line on");
+        check_error(b"\n[\n\"a\xff\"]\n", "line 3: not UTF-8 from byte 3 of the line on");
     }
 }

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use retrace_events::codec::write_recording;
+use retrace_events::codec::{RecordingReader, write_recording};
 use retrace_events::{Recording, actions_from_events};
 use retrace_formats::{ImportOptions, Imported, openai_chat};
 use retrace_report::{counted, printable};
@@ -91,7 +91,11 @@ fn import(file: &Path, args: &ImportArgs) -> Result<Imported> {
     let stem = file.file_stem().map_or_else(|| "recording".into(), |stem| stem.to_string_lossy());
     let mut options = ImportOptions::new(stem);
     options.messages_key.clone_from(&args.messages_key);
-    let source = File::open(file).with_context(|| format!("failed to open `{}`", file.display()))?;
-    openai_chat::import(&mut BufReader::new(source), &options)
-        .with_context(|| format!("failed to import `{}`", file.display()))
+    let open = || File::open(file).map(BufReader::new).with_context(|| format!("failed to open `{}`", file.display()));
+    openai_chat::import(&mut open()?, &options).or_else(|error| {
+        if RecordingReader::new(open()?, "").is_ok() {
+            return Err(hinted(format!("`{}` is a recording already", file.display()), "use it as it is"));
+        }
+        Err(error).with_context(|| format!("failed to import `{}`", file.display()))
+    })
 }

@@ -77,7 +77,7 @@ pub enum ReadReason {
     #[error("no recording: the file is empty")]
     Empty,
     /// The line is not UTF-8.
-    #[error("no UTF-8 text from byte {0} of the line")]
+    #[error("not UTF-8 from byte {0} of the line on")]
     NotUtf8(usize),
     /// The first line is no header.
     #[error("no recording header: {message}")]
@@ -98,14 +98,17 @@ pub enum ReadReason {
 impl ReadError {
     /// What to do next.
     pub fn hint(&self) -> Option<&'static str> {
-        match self.reason {
+        match &self.reason {
+            ReadReason::Field { field, .. } if self.line == Some(1) && field == "version" => {
+                Some("read it with a newer retrace, which knows that version")
+            }
             ReadReason::NoHeader { .. } => Some(
                 "a recording starts with a line such as {\"type\":\"recording\",\"version\":1,\"id\":\"run-1\"}; \
                  turn a transcript of another format into one with `retrace import`",
             ),
             ReadReason::Empty => Some("leave the file out, or record the run again"),
             ReadReason::NotUtf8(_) | ReadReason::Field { .. } => {
-                Some("mend the line or remove it; docs/formats.md has the fields of every event")
+                Some("fix the line or remove it; docs/formats.md has the fields of every event")
             }
             ReadReason::Io(_) => None,
         }

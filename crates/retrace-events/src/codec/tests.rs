@@ -242,7 +242,7 @@ fn a_reader_stops_at_a_flaw() {
 fn check_flaw(line: &str, expected: &str) {
     let error = decode(format!("{HEADER}\n{line}\n{HEADER}\n")).unwrap_err();
     assert_eq!(error.to_string(), format!("run-1.jsonl:2: {expected}"), "{line}");
-    assert!(error.hint().unwrap().starts_with("mend the line"));
+    assert!(error.hint().unwrap().starts_with("fix the line"));
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn a_known_field_stands_once_and_an_unknown_one_as_often_as_it_likes() {
 #[test]
 fn what_is_not_utf8_is_refused_with_its_place() {
     let lines = [HEADER.as_bytes(), b"\n{\"type\":\"request\",\"content\":\"\xff\"}\n"].concat();
-    assert_eq!(decode(lines).unwrap_err().to_string(), "run-1.jsonl:2: no UTF-8 text from byte 30 of the line");
+    assert_eq!(decode(lines).unwrap_err().to_string(), "run-1.jsonl:2: not UTF-8 from byte 30 of the line on");
     let cut_inside_a_line = [HEADER.as_bytes(), b"\n\"\xe2\x82\n\n"].concat();
     assert!(matches!(decode(cut_inside_a_line).unwrap_err().reason, ReadReason::NotUtf8(2)));
 }
