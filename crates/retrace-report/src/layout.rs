@@ -20,25 +20,43 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
             }
             lines.push(String::new());
         }
-        for character in word.chars() {
+        for piece in pieces(word, columns) {
             let line = lines.last_mut().expect("there is always a line");
-            line.push(character);
-            if width(line) > columns && line.chars().count() > 1 {
-                let last = line.pop().expect("it was just pushed");
-                // What has no width of its own belongs to the character before it.
-                let from = line.char_indices().rev().find(|(_, before)| before.width() != Some(0));
-                let broken = if last.width() == Some(0) { from.map_or(0, |(at, _)| at) } else { line.len() };
-                let mut next = line.split_off(broken);
-                next.push(last);
-                if line.is_empty() {
-                    *line = next;
-                } else {
-                    lines.push(next);
-                }
+            if !line.is_empty() && width(&format!("{line}{piece}")) > columns {
+                lines.push(piece.to_owned());
+            } else {
+                line.push_str(piece);
             }
         }
     }
     lines
+}
+
+/// The parts of a word that no line end may break: escapes that fit into a line, as
+/// [`printable`](crate::printable) writes them, and characters with those of no width behind them, which belong to them.
+fn pieces(word: &str, columns: usize) -> impl Iterator<Item = &str> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let (piece, after) = rest.split_at(escape(rest).filter(|&n| n <= columns).or_else(|| cluster(rest))?);
+        rest = after;
+        Some(piece)
+    })
+}
+
+/// The length of the escape that a text begins with.
+fn escape(text: &str) -> Option<usize> {
+    if [r"\n", r"\r", r"\t"].iter().any(|escape| text.starts_with(escape)) {
+        return Some(2);
+    }
+    let (digits, _) = text.strip_prefix(r"\u{")?.split_once('}')?;
+    let is_code = (1..=6).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_code.then_some(r"\u{}".len() + digits.len())
+}
+
+/// The length of the character that a text begins with, and of what has no width behind it.
+fn cluster(text: &str) -> Option<usize> {
+    let mut behind = text.char_indices().skip(1);
+    (!text.is_empty()).then(|| behind.find(|(_, next)| next.width() != Some(0)).map_or(text.len(), |(at, _)| at))
 }
 
 /// At most `n` lines, the last one with an ellipsis if there were more.
@@ -46,8 +64,10 @@ pub fn elide(mut lines: Vec<String>, n: usize, columns: usize) -> Vec<String> {
     if lines.len() > n {
         lines.truncate(n);
         let last = lines.last_mut().expect("at least one line is kept");
-        while width(last) >= columns && last.pop().is_some() {}
-        last.push('…');
+        let pieces: Vec<_> = pieces(last, columns).collect();
+        let fits = |&n: &usize| width(&pieces[..n].concat()) < columns;
+        let n_pieces = (0..=pieces.len()).rev().find(fits).unwrap_or(0);
+        *last = format!("{}…", pieces[..n_pieces].concat());
     }
     lines
 }
@@ -78,6 +98,16 @@ mod tests {
     }
 
     #[test]
+    fn an_escape_stays_whole() {
+        assert_eq!(wrap(r"abcd\u{ad}ef\n", 8), [r"abcd", r"\u{ad}ef", r"\n"]);
+        assert_eq!(wrap(r"abc\t\r", 4), ["abc", r"\t\r"]);
+        assert_eq!(elide(wrap(r"ab\u{ad}cdefghijklm", 8), 1, 8), ["ab…"]);
+        // Unless it has no room on any line, and what only begins like one is none.
+        assert_eq!(wrap(r"\u{e0041}", 8), [r"\u{e0041", "}"]);
+        assert_eq!(wrap(r"abc\u{x}", 4), [r"abc\", "u{x}"]);
+    }
+
+    #[test]
     fn what_does_not_fit_is_marked() {
         assert_eq!(elide(wrap("aaaa bbbb cccc", 4), 2, 4), ["aaaa", "bbb…"]);
         assert_eq!(elide(wrap("aaaa bbbb", 4), 2, 4), ["aaaa", "bbbb"]);
@@ -91,6 +121,15 @@ mod tests {
             prop_assert!(lines.iter().all(|line| width(line) <= columns), "{lines:?}");
             let bare = |text: &str| text.replace(' ', "");
             prop_assert_eq!(bare(&lines.concat()), bare(&text));
+        }
+
+        #[test]
+        fn no_escape_is_broken_by_a_line_end(text in "(a|[\u{ad}\u{202e}\n\t]| ){0,40}", columns in 10..40usize) {
+            let text = printable(&text);
+            let n_escapes = |text: &str| text.matches(r"\u{ad}").count() + text.matches(r"\u{202e}").count()
+                + text.matches(r"\n").count() + text.matches(r"\t").count();
+            let lines = wrap(&text, columns);
+            prop_assert_eq!(lines.iter().map(|line| n_escapes(line)).sum::<usize>(), n_escapes(&text));
         }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
 }
 
 /// How many recordings have a boundary.
-pub(crate) fn recordings_with_boundaries(report: &Report) -> usize {
+fn recordings_with_boundaries(report: &Report) -> usize {
     report.boundaries.iter().map(|boundary| &boundary.recording).collect::<HashSet<_>>().len()
 }
 
@@ -118,7 +118,11 @@ fn left_out(report: &Report) -> Option<String> {
 
 fn pre_failures(report: &Report, horizon: usize) -> Option<String> {
     let failed = report.pre.failed_at(horizon).expect("the report has this horizon");
-    (failed.failed > 0).then(|| broken(Side::Pre, failed, &report.pre, report, horizon))
+    (failed.failed > 0).then(|| {
+        let broken = broken(Side::Pre, failed, &report.pre, report, horizon);
+        let few_left = few_left(Side::Pre, horizon, "every delta", |horizon| report.pre.failed_at(horizon));
+        [Some(broken), few_left].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    })
 }
 
 /// What a reader must know of one strategy.
@@ -132,6 +136,11 @@ fn about(name: &str, report: &Report, strategy: &StrategyReport, horizon: usize)
     }
     if at.failures.post.failed > 0 {
         sentences.push(broken(Side::Post, at.failures.post, &strategy.post, report, horizon));
+    }
+    // The same boundaries as those of the mark: where PRE never ran, nothing is scored.
+    if at.pre.is_some() {
+        let failed = |horizon| strategy.at(horizon).map(|at| at.failures.paired_post);
+        sentences.extend(few_left(Side::Post, horizon, "the delta", failed));
     }
     sentences.extend(bias(at, report.control.as_deref() == Some(name)));
     sentences.extend(partly_unscored(at));
@@ -166,6 +175,22 @@ fn broken(side: Side, failed: Failed, arm: &ArmReport, report: &Report, horizon:
     format!("{n} of {of} failed{off}.{error}")
 }
 
+/// Which rollouts a delta speaks for, where fewer than half of the rollouts of an arm are left.
+fn few_left(side: Side, horizon: usize, delta: &str, failed_at: impl Fn(usize) -> Option<Failed>) -> Option<String> {
+    let few = |horizon| failed_at(horizon).filter(|failed| failed.leaves_few());
+    let Failed { failed, n_rollouts } = few(horizon).filter(|few| few.failed < few.n_rollouts)?;
+    let left = Failed { failed: n_rollouts - failed, n_rollouts };
+    let smaller = match (1..horizon).rev().find(|&smaller| few(smaller).is_none()) {
+        Some(smaller) => format!("A smaller horizon keeps more, `--at {smaller}` at least half"),
+        None => "No smaller horizon keeps half of them".to_owned(),
+    };
+    Some(format!(
+        "Only {} of the {side} rollouts are scored at horizon {horizon}, those that ended their turn early or came that \
+         far: {delta} speaks for them alone. {smaller}.",
+        out_of(left),
+    ))
+}
+
 fn off_the_record(arm: &ArmReport, horizon: usize) -> Failed {
     arm.off_the_record_at(horizon).expect("the report has this horizon")
 }
@@ -185,7 +210,7 @@ fn bias(at: &Aggregate, is_control: bool) -> Option<String> {
     Some(format!(
         "Where both arms ran, {} of PRE and {} of POST failed. {so}.",
         out_of(failures.paired_pre),
-        out_of(failures.post),
+        out_of(failures.paired_post),
     ))
 }
 

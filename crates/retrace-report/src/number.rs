@@ -3,14 +3,9 @@
 use num_traits::{Signed, ToPrimitive, Zero};
 use retrace_stats::Exact;
 
-/// How many decimals a count of up to `horizon` actions is given, so that all of them are equally wide.
-pub(crate) fn decimals(horizon: usize) -> usize {
-    match horizon {
-        0..=9 => 3,
-        10..=99 => 2,
-        100..=999 => 1,
-        _ => 0,
-    }
+/// How many decimals a count of up to `horizon` actions is given where there is room.
+pub(crate) fn most_decimals(horizon: usize) -> usize {
+    if horizon < 10 { 3 } else { 2 }
 }
 
 /// Without a sign: `0.833`.
@@ -91,7 +86,7 @@ mod tests {
             assert_eq!(signed(&exact(value), 3), expected);
         }
         assert_eq!(signed(&exact("-25/2"), 0), "-13");
-        assert_eq!(signed(&exact("10"), decimals(10)), "+10.00");
+        assert_eq!(signed(&exact("10"), most_decimals(10)), "+10.00");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! A report as text, for a terminal of 100 columns.
 
+use num_traits::One;
 use retrace_score::{ArmMeans, Channels, Estimate, Failed};
-
 use retrace_stats::Exact;
 
 use crate::layout::{elide, left, right, width, wrap};
-use crate::number::{counted, decimals, p_value, percent, plain, signed};
+use crate::number::{counted, most_decimals, p_value, percent, plain, signed};
 use crate::view::{Row, RowOutcome, View};
 
 /// No line is wider.
@@ -42,9 +42,10 @@ fn heading(view: &View) -> Vec<String> {
         format!("horizon {} of {}", view.horizon, view.full_horizon)
     };
     let mut lines = vec![format!(
-        "{} from {}, {} per arm, {at}",
+        "{} from {}, {}{} per arm, {at}",
         counted(view.n_boundaries, "boundary", "boundaries"),
         counted(view.n_recordings, "recording", "recordings"),
+        if view.uneven { "up to " } else { "" },
         counted(view.samples, "rollout", "rollouts"),
     )];
     if let Some(pre) = &view.pre {
@@ -55,7 +56,7 @@ fn heading(view: &View) -> Vec<String> {
 
 /// Where PRE stands, so that a delta can be told from a large one.
 fn level(pre: &ArmMeans, view: &View) -> String {
-    let mean = |value| plain(value, decimals(view.horizon));
+    let mean = |value| plain(value, most_decimals(view.horizon));
     format!(
         "PRE: {} of {} actions wasted ({} blocked, {} refetch), {} stopped, {} failed",
         mean(&pre.wasted),
@@ -69,6 +70,8 @@ fn level(pre: &ArmMeans, view: &View) -> String {
 
 /// The widths of the columns beside the name.
 struct Widths {
+    /// The decimals of a count of actions.
+    decimals: usize,
     name: usize,
     scored: usize,
     /// `+0.833 [+0.333,+1.250]`
@@ -79,22 +82,32 @@ struct Widths {
 }
 
 impl Widths {
+    /// Those with the most decimals that leave room for the names.
     fn new(view: &View) -> Self {
+        let with = |decimals| Self::with_decimals(view, decimals);
+        let fewer = (1..=most_decimals(view.horizon)).rev().map(with);
+        let mut widths =
+            fewer.into_iter().find(|widths| widths.beside_name() + NAME <= COLUMNS).unwrap_or_else(|| with(0));
+        widths.name = widths.name.min(COLUMNS.saturating_sub(widths.beside_name())).max(NAME);
+        widths
+    }
+
+    fn with_decimals(view: &View, decimals: usize) -> Self {
         let widest = |header: &str, cell: &dyn Fn(&Row) -> String| {
             view.rows.iter().map(|row| width(&cell(row))).fold(width(header), usize::max)
         };
-        let widest_number = |most: usize, decimals| signed(&Exact::from_integer(most.into()), decimals).len();
-        let number = widest_number(view.horizon, decimals(view.horizon)).max(widest_number(1, SHARE_DECIMALS));
-        let mut widths = Self {
+        let share = signed(&Exact::one(), SHARE_DECIMALS).len();
+        let counts = view.rows.iter().flat_map(Row::counts);
+        let number = counts.map(|count| signed(count, decimals).len()).fold(share, usize::max);
+        Self {
+            decimals,
             name: widest("strategy", &|row| row.name.clone()),
             scored: widest("scored", &scored).max(widest("", &noop)),
             estimate: 3 * number + 4,
             p: width("<0.001"),
             kept: widest("kept", &kept),
             failed: widest("failed ", &failed),
-        };
-        widths.name = widths.name.min(COLUMNS.saturating_sub(widths.beside_name())).max(NAME);
-        widths
+        }
     }
 
     fn beside_name(&self) -> usize {
@@ -125,16 +138,16 @@ fn table(view: &View) -> Vec<String> {
     let header = header.join(&" ".repeat(GAP));
     let header = widths.line("strategy", "scored", &header, "kept", "failed ");
     let rule = "─".repeat(width(&header));
-    let rows = view.rows.iter().flat_map(|row| self::row(row, view, &widths));
+    let rows = view.rows.iter().flat_map(|row| self::row(row, &widths));
     [header, rule].into_iter().chain(rows).collect()
 }
 
-fn row(row: &Row, view: &View, widths: &Widths) -> Vec<String> {
+fn row(row: &Row, widths: &Widths) -> Vec<String> {
     let names = elide(wrap(&row.name, widths.name), NAME_LINES, widths.name);
     let deltas = match &row.outcome {
         RowOutcome::Scored { deltas, permutation_p } => {
             let p = permutation_p.as_ref().map_or("none".to_owned(), p_value);
-            scored_lines(deltas, &p, view, widths).into()
+            scored_lines(deltas, &p, widths).into()
         }
         RowOutcome::Unscored(reason) => wrap(&format!("not scored: {reason}"), widths.deltas()),
     };
@@ -150,8 +163,8 @@ fn row(row: &Row, view: &View, widths: &Widths) -> Vec<String> {
 }
 
 /// Wasted, p and stopped on one line, and what wasted is made of on another.
-fn scored_lines(deltas: &Channels<Estimate>, p: &str, view: &View, widths: &Widths) -> [String; 2] {
-    let cell = |estimate: &Estimate| estimate_cell(estimate, decimals(view.horizon));
+fn scored_lines(deltas: &Channels<Estimate>, p: &str, widths: &Widths) -> [String; 2] {
+    let cell = |estimate: &Estimate| estimate_cell(estimate, widths.decimals);
     let stopped = estimate_cell(&deltas.stopped, SHARE_DECIMALS);
     let gap = " ".repeat(GAP);
     [
@@ -171,6 +184,20 @@ fn estimate_cell(estimate: &Estimate, decimals: usize) -> String {
             format!("{mean} [{},{}]", signed(&interval.low, decimals), signed(&interval.high, decimals))
         }
         None => mean,
+    }
+}
+
+impl Row {
+    /// What is shown of it in actions.
+    fn counts(&self) -> impl Iterator<Item = &Exact> {
+        let deltas = match &self.outcome {
+            RowOutcome::Scored { deltas, .. } => Some(deltas),
+            RowOutcome::Unscored(_) => None,
+        };
+        let estimates = deltas.into_iter().flat_map(|deltas| [&deltas.wasted, &deltas.blocked, &deltas.refetch]);
+        estimates.flat_map(|Estimate { mean, interval }| {
+            std::iter::once(mean).chain(interval.iter().flat_map(|interval| [&interval.low, &interval.high]))
+        })
     }
 }
 
@@ -202,7 +229,11 @@ fn legend(view: &View) -> Vec<String> {
         ("p", "exact sign-flip permutation test of wasted, two-sided"),
         ("stopped", &format!("share of rollouts whose agent ended its turn before {actions}")),
         ("kept", &format!("median share of the tokens that is left (token counts: {})", view.token_counter)),
-        ("failed", "POST rollouts that broke off; ! if the arms failed at different rates, or a compaction failed"),
+        (
+            "failed",
+            "POST rollouts that broke off; ! if the arms failed at different rates, an arm lost more than half, or a \
+             compaction failed",
+        ),
     ];
     let what = "Deltas are POST (compacted) minus PRE (raw): means over boundaries, 95% bootstrap intervals.";
     let entries = entries.into_iter().flat_map(|(word, meaning)| hanging(&left(word, 9), meaning));

@@ -14,11 +14,13 @@ pub struct View {
     pub horizon: usize,
     /// How many the rollouts had.
     pub full_horizon: usize,
-    /// How many rollouts each arm of a boundary was given.
+    /// How many rollouts each arm of a boundary was given, or at most was.
     pub samples: usize,
+    /// Whether an arm that ran was given fewer.
+    pub uneven: bool,
     /// How many boundaries there are.
     pub n_boundaries: usize,
-    /// How many recordings they lie in.
+    /// How many recordings were read, with boundaries or without.
     pub n_recordings: usize,
     /// What counted the tokens.
     pub token_counter: String,
@@ -49,7 +51,8 @@ pub struct Row {
     pub kept: Option<Exact>,
     /// The rollouts of POST that failed.
     pub failed: Failed,
-    /// Whether the arms failed at different rates where both ran, or a compaction failed. The notes say more.
+    /// Whether the arms failed at different rates where both ran, fewer than half of the rollouts of one of them are
+    /// scored, or a compaction failed. The notes say more.
     pub marked: bool,
 }
 
@@ -102,13 +105,14 @@ impl View {
     }
 
     fn build(report: &Report, horizon: usize) -> Self {
-        let rows = report.strategies.iter().map(|(name, strategy)| Row::new(name, strategy, horizon)).collect();
+        let rows = report.strategies.iter().map(|(name, strategy)| Row::new(name, strategy, report, horizon)).collect();
         Self {
             horizon,
             full_horizon: report.horizon,
             samples: report.samples,
+            uneven: uneven(report),
             n_boundaries: report.boundaries.len(),
-            n_recordings: notes::recordings_with_boundaries(report),
+            n_recordings: report.recordings.len(),
             token_counter: printable(&report.token_counter).into_owned(),
             pre: report.pre.means[horizon - 1].clone(),
             pre_failed: report.pre.failed_at(horizon).expect("the report has this horizon"),
@@ -119,7 +123,7 @@ impl View {
 }
 
 impl Row {
-    fn new(name: &str, strategy: &StrategyReport, horizon: usize) -> Self {
+    fn new(name: &str, strategy: &StrategyReport, report: &Report, horizon: usize) -> Self {
         let at = strategy.at(horizon).expect("the report has this horizon");
         let outcome = match &at.deltas {
             Some(deltas) => {
@@ -127,6 +131,8 @@ impl Row {
             }
             None => RowOutcome::Unscored(notes::why_unscored(at)),
         };
+        let pre = report.pre.failed_at(horizon).expect("the report has this horizon");
+        let few_left = at.pre.is_some() && (pre.leaves_few() || at.failures.paired_post.leaves_few());
         Self {
             name: printable(name).into_owned(),
             n_scored: at.n_scored,
@@ -135,7 +141,15 @@ impl Row {
             outcome,
             kept: strategy.kept.clone(),
             failed: at.failures.post,
-            marked: at.failures.paired_more.is_some() || strategy.n_failed_compactions > 0,
+            marked: at.failures.paired_more.is_some() || few_left || strategy.n_failed_compactions > 0,
         }
     }
+}
+
+/// Whether an arm that ran has fewer rollouts than others.
+fn uneven(report: &Report) -> bool {
+    let mut arms = report.boundaries.iter().flat_map(|boundary| {
+        boundary.strategies.values().map(|strategy| strategy.post.len()).chain([boundary.pre.len()])
+    });
+    arms.any(|n_rollouts| n_rollouts > 0 && n_rollouts < report.samples)
 }

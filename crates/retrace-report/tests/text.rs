@@ -283,7 +283,89 @@ fn a_share_keeps_its_decimals_at_the_widest_horizon() {
     let verification = verification(&["tail"], boundaries.collect());
     let text = shown(Verification { horizon: 1_000, samples: 5, ..verification });
     assert!(text.contains(" +0.400 [+0.400,+0.400] "), "{text}");
-    assert!(text.contains("-400 [-400,-400]") && text.lines().all(|line| line.width() <= COLUMNS), "{text}");
+    assert!(text.contains("-399.60 [-399.60,-399.60]") && text.lines().all(|line| line.width() <= COLUMNS), "{text}");
+}
+
+#[test]
+fn a_count_keeps_two_decimals_at_every_horizon_while_there_is_room() {
+    for horizon in [10, 100, 1_000] {
+        let calls = (0..horizon).map(|i| format!("c{i}")).collect::<Vec<_>>().join(" ");
+        let one_fails = calls.replacen("c0", "c0!", 1);
+        let pre = [&*calls; 5];
+        let post = [&*one_fails, &*one_fails, &*calls, &*calls, &*calls];
+        let same = "c0 ".repeat(horizon);
+        let boundaries = (0..2).map(|i| {
+            let strategies = [("few", compacted(10, &post)), ("all", compacted(10, &[&*same; 5]))];
+            boundary("r", 9 + i, &pre, strategies)
+        });
+        let verification = verification(&["few", "all"], boundaries.collect());
+        let text = shown(Verification { horizon, samples: 5, ..verification });
+        assert!(text.contains(" +0.40 [+0.40,+0.40] "), "{text}");
+        assert!(text.contains(&format!("+{}.00 [+{0}.00,", horizon - 1)), "{text}");
+        assert!(text.lines().all(|line| line.width() <= COLUMNS), "{text}");
+    }
+}
+
+#[test]
+fn a_count_loses_decimals_before_the_table_grows_too_wide() {
+    let blocked = "a! ".repeat(1_000);
+    let mut posts = vec![", 503"; 500];
+    posts.push(&blocked);
+    let pre = (0..1_000).map(|i| format!("c{i}")).collect::<Vec<_>>().join(" ");
+    let boundaries = (0..2).map(|i| boundary("r", 9 + i, &[&pre], [("tail", compacted(10, &posts))]));
+    let verification = verification(&["tail"], boundaries.collect());
+    let text = shown(Verification { horizon: 1_000, samples: 501, ..verification });
+    assert!(text.contains("+1000.0 [+1000.0,+1000.0]") && text.contains(" 1000/1002!"), "{text}");
+    assert!(text.lines().all(|line| line.width() <= COLUMNS), "{text}");
+}
+
+#[test]
+fn a_delta_of_few_survivors_says_for_whom_it_speaks() {
+    let arm = |of: &'static str| [of, of, of, "a b c d e"];
+    let ended = ["a", "a b c d e", "a b c d e", "a b c d e"];
+    let boundaries = (0..2).map(|i| {
+        let pre = if i == 0 { &ended } else { &["a b c d e"; 4] };
+        boundary("r", 9 + i, pre, [("tail", compacted(10, &arm("a b c, off")))])
+    });
+    let report = Report::new(verification(&["tail"], boundaries.collect())).unwrap();
+    let note = "Only 2 of 8 (25%) of the POST rollouts are scored at horizon 5, those that ended their turn early or came \
+                that far: the delta speaks for them alone. A smaller horizon keeps more, `--at 3` at least half.";
+    let (full, at_3) = (View::new(&report), View::at(&report, 3).unwrap());
+    assert!(full.notes.iter().any(|said| said.starts_with("`tail`: ") && said.contains(note)), "{:?}", full.notes);
+    assert!(full.rows[0].marked && !at_3.rows[0].marked);
+    assert!(!at_3.notes.join("\n").contains("speaks for"), "{:?}", at_3.notes);
+
+    // Of PRE it is said once for all strategies, and each of their rows is marked.
+    let lost = || compacted(10, &["a b c d e"; 4]);
+    let one = boundary("r", 9, &arm(", off"), [("tail", lost()), ("summary", lost())]);
+    let view = View::new(&Report::new(verification(&["tail", "summary"], vec![one])).unwrap());
+    let said: Vec<_> = view.notes.iter().filter(|note| note.contains("every delta speaks for them alone")).collect();
+    assert!(said.len() == 1 && said[0].contains("1 of 4 (25%) of the PRE rollouts"), "{:?}", view.notes);
+    assert!(said[0].ends_with("No smaller horizon keeps half of them."), "{said:?}");
+    assert!(view.rows.iter().all(|row| row.marked));
+}
+
+#[test]
+fn failures_where_only_one_arm_ran_are_not_compared() {
+    let boundaries = vec![
+        boundary("r", 9, &["a b c d e"; 3], [("tail", compacted(10, &[", 503", ", 503", "a b c d e"]))]),
+        boundary("r", 10, &[], [("tail", compacted(10, &[", 503"; 5]))]),
+    ];
+    let notes = notes_at(&Report::new(verification(&["tail"], boundaries)).unwrap(), 5);
+    assert!(notes.contains("7 of 8 POST rollouts failed."), "{notes}");
+    assert!(notes.contains("Where both arms ran, 0 of 3 (0%) of PRE and 2 of 3 (67%) of POST failed."), "{notes}");
+}
+
+#[test]
+fn the_heading_counts_what_was_read_and_says_when_arms_are_uneven() {
+    let one = |post: &[&str]| boundary("r", 9, &["a", "a"], [("tail", compacted(10, post)), ("idle", unchanged(&[]))]);
+    let heading = |post: &[&str]| {
+        let mut verification = verification(&["tail", "idle"], vec![one(post)]);
+        verification.recordings.push(recording("too short", EnvironmentKind::Rebuilt));
+        shown(verification).lines().next().unwrap().to_owned()
+    };
+    assert_eq!(heading(&["a", "a"]), "1 boundary from 2 recordings, 2 rollouts per arm, horizon 5");
+    assert_eq!(heading(&["a"]), "1 boundary from 2 recordings, up to 2 rollouts per arm, horizon 5");
 }
 
 #[test]

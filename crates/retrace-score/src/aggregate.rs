@@ -6,7 +6,9 @@ use std::mem;
 use indexmap::{IndexMap, IndexSet};
 use num_traits::{One, Zero};
 use retrace_events::{EndReason, Rollout};
-use retrace_stats::{Exact, Interval, Level, bootstrap_means, exact_permutation_test, exact_sign_test, median};
+use retrace_stats::{
+    Exact, Interval, Level, bootstrap_means, exact_permutation_test, exact_rates_test, exact_sign_test, median,
+};
 
 use crate::burden::{Burdens, Key};
 use crate::delta::{ArmMeans, Channels, HorizonScore, Score, Side, Unscored, burdens, score_arms};
@@ -177,14 +179,16 @@ fn aggregates(tested: &[Tested], verification: &Verification) -> Vec<Aggregate> 
     let deltas: Vec<_> = (1..=verification.horizon).map(|horizon| deltas(tested, horizon)).collect();
     let intervals = intervals(&deltas, verification.seed);
     let tests = tests(&deltas);
-    let aggregate = |(columns, horizon)| aggregate(tested, horizon, columns, &intervals, &tests);
-    deltas.iter().zip(1..).map(aggregate).collect()
+    let failures = failures(tested, verification.horizon);
+    let aggregate = |((columns, failures), horizon)| aggregate(tested, horizon, columns, failures, &intervals, &tests);
+    deltas.iter().zip(failures).zip(1..).map(aggregate).collect()
 }
 
 fn aggregate(
     tested: &[Tested],
     horizon: usize,
     deltas: &Channels<Vec<Exact>>,
+    failures: Failures,
     intervals: &HashMap<&[Exact], Interval>,
     tests: &HashMap<&[Exact], Tests>,
 ) -> Aggregate {
@@ -217,7 +221,7 @@ fn aggregate(
         n_nonzero,
         sign_test_p,
         permutation_p,
-        failures: failures(tested, horizon),
+        failures,
     }
 }
 
@@ -291,22 +295,33 @@ fn mean_of_arms(arms: &[&ArmMeans]) -> Option<ArmMeans> {
     })
 }
 
-fn failures(tested: &[Tested], horizon: usize) -> Failures {
-    let [mut pre, mut paired_pre, mut post] = [Failed::default(); 3];
-    for Tested { at, here } in tested {
-        pre.add(&at.pre, horizon);
-        post.add(&here.post, horizon);
-        if !here.post.is_empty() {
-            paired_pre.add(&at.pre, horizon);
+/// The failed rollouts at each horizon. Counts stay as they are over many horizons, and so is their test made once.
+fn failures(tested: &[Tested], full: usize) -> Vec<Failures> {
+    let mut tests: HashMap<[Failed; 2], Exact> = HashMap::new();
+    let at = |horizon| {
+        let [mut pre, mut post, mut paired_pre, mut paired_post] = [Failed::default(); 4];
+        for Tested { at, here } in tested {
+            pre.add(&at.pre, horizon);
+            post.add(&here.post, horizon);
+            if !at.pre.is_empty() && !here.post.is_empty() {
+                paired_pre.add(&at.pre, horizon);
+                paired_post.add(&here.post, horizon);
+            }
         }
-    }
-    let by_more_than_one = match more(paired_pre, post) {
-        Some(Side::Pre) => paired_pre.less_one().exceeds(post),
-        Some(Side::Post) => post.less_one().exceeds(paired_pre),
-        None => false,
+        let test = || exact_rates_test(paired_pre.counts(), paired_post.counts());
+        let paired_p = tests.entry([paired_pre, paired_post]).or_insert_with(test).clone();
+        let paired_more = more(paired_pre, paired_post).filter(|more| {
+            let (more, less) = match more {
+                Side::Pre => (paired_pre, paired_post),
+                Side::Post => (paired_post, paired_pre),
+            };
+            let rare = paired_p <= Exact::new(1.into(), 20.into());
+            let far = || more.share() - less.share() >= Exact::new(1.into(), 4.into());
+            more.less_one().exceeds(less) && (rare || far())
+        });
+        Failures { post, pre, more: more(pre, post), paired_pre, paired_post, paired_p, paired_more }
     };
-    let paired_more = more(paired_pre, post).filter(|_| by_more_than_one);
-    Failures { post, pre, more: more(pre, post), paired_pre, paired_more }
+    (1..=full).map(at).collect()
 }
 
 /// The arm with the greater share of failed rollouts.
@@ -319,6 +334,14 @@ fn more(pre: Failed, post: Failed) -> Option<Side> {
 }
 
 impl Failed {
+    fn counts(self) -> (usize, usize) {
+        (self.failed, self.n_rollouts)
+    }
+
+    fn share(self) -> Exact {
+        Exact::new(self.failed.into(), self.n_rollouts.max(1).into())
+    }
+
     fn less_one(self) -> Self {
         Self { failed: self.failed.saturating_sub(1), ..self }
     }
@@ -519,6 +542,46 @@ mod tests {
         let [error] = &report.strategies["s"].compaction_errors[..] else { panic!("one error") };
         assert_eq!((&*error.text, error.count), ("429 slow down", 1));
         assert_eq!(error.first, Place::boundary("r", 20));
+    }
+
+    #[test]
+    fn post_failures_where_pre_never_ran_are_told_apart() {
+        let control = || ran(Compaction::Unchanged, &[]);
+        let report = report(verification(vec![
+            (&["a b", "a b"], control(), ran(to(400), &["a b", "a b"])),
+            (&[], control(), ran(to(400), &[", 503", ", 503"])),
+        ]))
+        .unwrap();
+        let failures = &report.strategies["s"].at(2).unwrap().failures;
+        let of = |failed, n_rollouts| Failed { failed, n_rollouts };
+        assert_eq!((failures.pre, failures.post, failures.more), (of(0, 2), of(2, 4), Some(Side::Post)));
+        assert_eq!((failures.paired_pre, failures.paired_post), (of(0, 2), of(0, 2)));
+        assert_eq!((&failures.paired_p, failures.paired_more), (&exact("1"), None));
+    }
+
+    #[test]
+    fn a_higher_rate_is_one_that_noise_does_not_make() {
+        let arm = |failed: usize, of: usize| -> Vec<&str> {
+            (0..of).map(|sample| if sample < failed { ", 503" } else { "a b" }).collect()
+        };
+        let check = |(pre, m), (post, n), expected| {
+            let (pre, post) = (arm(pre, m), arm(post, n));
+            let report =
+                report(verification(vec![(&pre, ran(Compaction::Unchanged, &[]), ran(to(400), &post))])).unwrap();
+            let failures = &report.strategies["s"].at(2).unwrap().failures;
+            assert_eq!(failures.paired_more, expected, "{failures:?}");
+            let p = exact_rates_test(failures.paired_pre.counts(), failures.paired_post.counts());
+            assert_eq!(failures.paired_p, p);
+        };
+        check((138, 350), (114, 350), None);
+        check((141, 350), (114, 350), Some(Side::Pre));
+        check((0, 3_000), (4, 3_000), None);
+        check((0, 3_000), (6, 3_000), Some(Side::Post));
+        // Few rollouts never make a small p, and a great difference of theirs is still one.
+        check((0, 4), (2, 4), Some(Side::Post));
+        check((1, 12), (4, 12), Some(Side::Post));
+        check((1, 12), (3, 12), None);
+        check((0, 2), (1, 2), None);
     }
 
     #[test]

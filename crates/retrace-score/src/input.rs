@@ -17,7 +17,7 @@ pub const MAX_HORIZON: usize = 1_000;
 pub struct Verification {
     /// How many actions of a rollout are looked at: deltas are taken at every horizon from 1 to this one.
     pub horizon: usize,
-    /// How many rollouts each arm of a boundary was given.
+    /// How many rollouts each arm of a boundary was given; of arms that were given different numbers the greatest.
     pub samples: usize,
     /// The seed of the run; the bootstrap draws from it too.
     pub seed: u64,

@@ -31,7 +31,7 @@ pub struct Report {
     pub version: u32,
     /// How many actions of a rollout are looked at.
     pub horizon: usize,
-    /// How many rollouts each arm of a boundary was given.
+    /// How many rollouts each arm of a boundary was given; of arms that were given different numbers the greatest.
     pub samples: usize,
     /// The seed of the run, and of the bootstrap.
     pub seed: u64,
@@ -163,15 +163,21 @@ pub struct Failures {
     pub pre: Failed,
     /// The arm with the greater share of failed rollouts by those two counts; `None` if neither has.
     pub more: Option<Side>,
-    /// PRE, only at the boundaries where the strategy has POST rollouts: the others have no delta to bias.
+    /// PRE, only at the boundaries where both arms have rollouts: the others have no delta to bias.
     pub paired_pre: Failed,
-    /// The arm with the greater share of failed rollouts where both arms ran, even if one fewer of its rollouts had
-    /// failed: a single failure says nothing of a rate. `None` if neither has.
+    /// POST at the same boundaries.
+    pub paired_post: Failed,
+    /// Fisher's exact test of those two counts, two-sided.
+    #[serde(serialize_with = "number::exact")]
+    pub paired_p: Exact,
+    /// The arm with the greater share of failed rollouts where both arms ran, if it is more than noise: it has the
+    /// greater share even if one fewer of its rollouts had failed, and `paired_p` is at most 1/20 or the shares are at
+    /// least 1/4 apart. `None` if neither has.
     pub paired_more: Option<Side>,
 }
 
 /// How many rollouts failed, of how many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Failed {
     /// How many failed.
     pub failed: usize,
@@ -334,6 +340,11 @@ impl StrategyReport {
 }
 
 impl Failed {
+    /// Whether fewer than half of the rollouts are left to be scored.
+    pub fn leaves_few(self) -> bool {
+        self.failed > self.n_rollouts - self.failed
+    }
+
     /// Whether its share of failed rollouts is greater than that of `other`; an arm without rollouts has none.
     pub(crate) fn exceeds(self, other: Self) -> bool {
         let share = |one: Self, another: Self| one.failed as u128 * another.n_rollouts.max(1) as u128;

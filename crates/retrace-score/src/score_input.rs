@@ -1,8 +1,13 @@
 //! The file that `retrace score` reads: rollouts that were collected elsewhere. `docs/formats.md` specifies it.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use indexmap::IndexMap;
 use retrace_events::tokens::Tokens;
 use retrace_events::{Action, EndReason, Event, Failure, Outcome, Rollout, Signature, Stage, actions_from_events};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -15,6 +20,9 @@ use crate::input::{
 
 /// The only version of the file there is.
 const VERSION: u32 = 1;
+
+/// The strategy that is the control if none is named.
+const CONTROL: &str = "control";
 
 /// Rollouts that were collected elsewhere, as read from JSON.
 ///
@@ -41,7 +49,7 @@ const VERSION: u32 = 1;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Deserialize)]
-#[serde(try_from = "Fields")]
+#[serde(try_from = "Object<Fields>")]
 pub struct ScoreInput {
     horizon: usize,
     seed: u64,
@@ -64,7 +72,7 @@ pub struct ScoreInputError {
 
 impl ScoreInputError {
     fn new(path: String, error: &serde_json::Error) -> Self {
-        Self { path, message: error.to_string() }
+        Self { path, message: plain(error.to_string()) }
     }
 
     /// What to do next.
@@ -119,9 +127,71 @@ impl ScoreInput {
     }
 }
 
+/// A message in the words of JSON.
+fn plain(message: String) -> String {
+    const FOUND: [(&str, &str); 3] = [("map", "an object"), ("sequence", "an array"), ("floating point", "the number")];
+    const EXPECTED: [(&str, &str); 5] = [
+        ("a map", "an object"),
+        ("a sequence", "an array"),
+        ("usize", "a whole number"),
+        ("u64", "a whole number"),
+        ("u32", "a whole number"),
+    ];
+    let is_about_type = |message: &str| ["invalid type: ", "invalid value: "].iter().any(|is| message.starts_with(is));
+    // What was found may be text of the file, and may itself hold these words: only the last ones are ours.
+    let Some((found, expected)) = message.rsplit_once(", expected ").filter(|(found, _)| is_about_type(found)) else {
+        return message;
+    };
+    let (about, found) = found.split_once(": ").unwrap_or((found, ""));
+    format!("{about}: {}, expected {}", reworded(found, &FOUND), reworded(expected, &EXPECTED))
+}
+
+/// The text with the word that it begins with put into another one, if it is among these.
+fn reworded(text: &str, words: &[(&str, &str)]) -> String {
+    let begins = |word: &str| text.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    let found = words.iter().find_map(|&(word, better)| Some(format!("{better}{}", begins(word)?)));
+    found.unwrap_or_else(|| text.to_owned())
+}
+
 /// A path as far as it is known: events read their own fields.
 fn path(path: &serde_path_to_error::Path) -> String {
-    path.to_string().split(".?").next().unwrap_or_default().to_owned()
+    match path.to_string().split(".?").next() {
+        None | Some("?") => ".".to_owned(),
+        Some(known) => known.to_owned(),
+    }
+}
+
+/// What is read from an object alone. Derived readers take an array too, for the fields in the order of our code.
+#[derive(Default)]
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+/// One of a few words.
+struct Word<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(String::deserialize(deserializer)?.into_deserializer()).map(Self)
+    }
 }
 
 #[derive(Deserialize)]
@@ -146,10 +216,10 @@ fn token_counter() -> String {
     "as given".to_owned()
 }
 
-impl TryFrom<Fields> for ScoreInput {
+impl TryFrom<Object<Fields>> for ScoreInput {
     type Error = String;
 
-    fn try_from(fields: Fields) -> Result<Self, String> {
+    fn try_from(Object(fields): Object<Fields>) -> Result<Self, String> {
         let Fields { version, horizon, seed, token_counter, control, boundaries } = fields;
         if version != VERSION {
             return Err(format!("`version` is {version}, and the only one known is {VERSION}"));
@@ -167,15 +237,34 @@ impl TryFrom<Fields> for ScoreInput {
             Some(name) if !strategies.contains(&name) => {
                 return Err(format!("`control` is `{name}`, and no boundary has a strategy of that name"));
             }
-            None => strategies.iter().find(|name| *name == "control").cloned(),
+            None => strategies.iter().find(|name| *name == CONTROL).cloned(),
             given => given,
         };
+        if let Some(name) = &control {
+            keeps_the_raw_history(name, &boundaries)?;
+        }
         Ok(Self { horizon, seed, token_counter, control, strategies, boundaries })
     }
 }
 
+/// A control that compacted would pass off harm as noise.
+fn keeps_the_raw_history(control: &str, boundaries: &[BoundaryFields]) -> Result<(), String> {
+    let compacted = |boundary: &BoundaryFields| {
+        let outcome = boundary.strategies.get(control)?;
+        matches!(outcome.compaction, Compaction::Compacted { .. }).then_some(())
+    };
+    match boundaries.iter().position(|boundary| compacted(boundary).is_some()) {
+        None => Ok(()),
+        Some(index) => Err(format!(
+            "`boundaries[{index}].strategies.{control}` compacted, and `{control}` is the control, which keeps the raw \
+             history: say `\"unchanged\": true` where it kept that, {}",
+            if control == CONTROL { "or give the strategy another name" } else { "or name another `control`" },
+        )),
+    }
+}
+
 #[derive(Debug, Deserialize)]
-#[serde(try_from = "BoundaryJson")]
+#[serde(try_from = "Object<BoundaryJson>")]
 struct BoundaryFields {
     recording: String,
     cut: usize,
@@ -190,20 +279,23 @@ struct BoundaryFields {
 struct BoundaryJson {
     recording: String,
     cut: usize,
-    history: Option<Vec<CallJson>>,
-    events: Option<Vec<Event>>,
-    pre_size: Option<SizeJson>,
+    history: Option<Vec<Object<CallJson>>>,
+    events: Option<Vec<Object<Event>>>,
+    pre_size: Option<Object<SizeJson>>,
     pre: Vec<RolloutJson>,
     strategies: IndexMap<String, StrategyJson>,
 }
 
-impl TryFrom<BoundaryJson> for BoundaryFields {
+impl TryFrom<Object<BoundaryJson>> for BoundaryFields {
     type Error = &'static str;
 
-    fn try_from(json: BoundaryJson) -> Result<Self, &'static str> {
+    fn try_from(Object(json): Object<BoundaryJson>) -> Result<Self, &'static str> {
         let executed = match (json.history, json.events) {
-            (Some(calls), None) => calls.into_iter().map(|call| Signature::of(&call.name, &call.arguments.0)).collect(),
+            (Some(calls), None) => {
+                calls.iter().map(|Object(call)| Signature::of(&call.name, &call.arguments.0)).collect()
+            }
             (None, Some(events)) => {
+                let events: Vec<_> = events.into_iter().map(|Object(event)| event).collect();
                 actions_from_events(&events).iter().map(|action| action.signature().clone()).collect()
             }
             _ => return Err("needs either `history`, a list of calls, or `events`, those of a recording"),
@@ -212,7 +304,7 @@ impl TryFrom<BoundaryJson> for BoundaryFields {
             recording: json.recording,
             cut: json.cut,
             executed,
-            pre_size: json.pre_size.map(Size::from),
+            pre_size: json.pre_size.map(|Object(size)| size.into()),
             pre: json.pre.into_iter().map(|rollout| rollout.0).collect(),
             strategies: json.strategies.into_iter().map(|(name, strategy)| (name, strategy.0)).collect(),
         })
@@ -247,7 +339,7 @@ impl From<SizeJson> for Size {
 }
 
 #[derive(Deserialize)]
-#[serde(try_from = "StrategyFields")]
+#[serde(try_from = "Object<StrategyFields>")]
 struct StrategyJson(StrategyOutcome);
 
 #[derive(Deserialize)]
@@ -256,9 +348,9 @@ struct StrategyFields {
     error: Option<String>,
     #[serde(default)]
     unchanged: bool,
-    size: Option<SizeJson>,
+    size: Option<Object<SizeJson>>,
     #[serde(default)]
-    spend: SpendJson,
+    spend: Object<SpendJson>,
     #[serde(default)]
     post: Vec<RolloutJson>,
 }
@@ -271,12 +363,12 @@ struct SpendJson {
     output_tokens: u64,
 }
 
-impl TryFrom<StrategyFields> for StrategyJson {
+impl TryFrom<Object<StrategyFields>> for StrategyJson {
     type Error = &'static str;
 
-    fn try_from(fields: StrategyFields) -> Result<Self, &'static str> {
+    fn try_from(Object(fields): Object<StrategyFields>) -> Result<Self, &'static str> {
         let StrategyFields { error, unchanged, size, spend, post } = fields;
-        let SpendJson { n_model_calls, input_tokens, output_tokens } = spend;
+        let Object(SpendJson { n_model_calls, input_tokens, output_tokens }) = spend;
         let compaction = match (error, unchanged) {
             (Some(_), true) => return Err("has an `error` and is `unchanged`"),
             (Some(_), false) if !post.is_empty() || size.is_some() => {
@@ -285,7 +377,7 @@ impl TryFrom<StrategyFields> for StrategyJson {
             (Some(error), false) => Compaction::Failed { error },
             (None, true) if size.is_some() => return Err("is `unchanged`, and has a `size` of its own"),
             (None, true) => Compaction::Unchanged,
-            (None, false) => Compaction::Compacted { size: size.map(Size::from) },
+            (None, false) => Compaction::Compacted { size: size.map(|Object(size)| size.into()) },
         };
         let spend = Spend { n_model_calls, input_tokens, output_tokens };
         Ok(Self(StrategyOutcome {
@@ -298,14 +390,14 @@ impl TryFrom<StrategyFields> for StrategyJson {
 }
 
 #[derive(Deserialize)]
-#[serde(try_from = "RolloutFields")]
+#[serde(try_from = "Object<RolloutFields>")]
 struct RolloutJson(Rollout);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RolloutFields {
     actions: Option<Vec<ActionJson>>,
-    end: Option<EndJson>,
+    end: Option<Word<EndJson>>,
     error: Option<String>,
     off_the_record: Option<String>,
     #[serde(default)]
@@ -323,14 +415,14 @@ enum EndJson {
     Answer,
 }
 
-impl TryFrom<RolloutFields> for RolloutJson {
+impl TryFrom<Object<RolloutFields>> for RolloutJson {
     type Error = &'static str;
 
-    fn try_from(fields: RolloutFields) -> Result<Self, &'static str> {
+    fn try_from(Object(fields): Object<RolloutFields>) -> Result<Self, &'static str> {
         let RolloutFields { actions, end, error, off_the_record, n_answers, input_tokens, output_tokens } = fields;
         let end = match (end, error, off_the_record) {
-            (Some(EndJson::Budget), None, None) => EndReason::Budget,
-            (Some(EndJson::Answer) | None, None, None) => EndReason::Answer,
+            (Some(Word(EndJson::Budget)), None, None) => EndReason::Budget,
+            (Some(Word(EndJson::Answer)) | None, None, None) => EndReason::Answer,
             (None, Some(message), None) => EndReason::Failed(Failure { stage: Stage::Agent, message }),
             (None, None, Some(call)) => EndReason::OffTheRecord { call },
             _ => return Err("has more than one of `end`, `error` and `off_the_record`"),
@@ -351,20 +443,20 @@ struct CallJson {
     name: String,
     arguments: Arguments,
     blocked: Option<bool>,
-    outcome: Option<Outcome>,
+    outcome: Option<Word<Outcome>>,
     error: Option<String>,
 }
 
 #[derive(Deserialize)]
-#[serde(try_from = "CallJson")]
+#[serde(try_from = "Object<CallJson>")]
 struct ActionJson(Action);
 
-impl TryFrom<CallJson> for ActionJson {
+impl TryFrom<Object<CallJson>> for ActionJson {
     type Error = &'static str;
 
-    fn try_from(call: CallJson) -> Result<Self, &'static str> {
+    fn try_from(Object(call): Object<CallJson>) -> Result<Self, &'static str> {
         let outcome = match (call.outcome, call.blocked) {
-            (Some(outcome), None) => outcome,
+            (Some(Word(outcome)), None) => outcome,
             (None, Some(true)) => Outcome::Error,
             (None, Some(false)) => Outcome::Ok,
             (Some(_), Some(_)) => return Err("has both `outcome` and `blocked`"),
@@ -523,11 +615,70 @@ mod tests {
     }
 
     #[test]
+    fn a_control_that_compacted_is_refused() {
+        let with = |fields: &str, name: &str, second: &str| {
+            let boundary = |cut: usize, outcome: &str| {
+                let fields = r#""recording": "r", "history": [], "pre": []"#;
+                format!(r#"{{{fields}, "cut": {cut}, "strategies": {{"{name}": {outcome}}}}}"#)
+            };
+            let first = boundary(1, r#"{"unchanged": true, "post": [{"actions": []}]}"#);
+            format!(r#"{{{fields}"horizon": 1, "boundaries": [{first}, {}]}}"#, boundary(2, second))
+        };
+        let compacted = r#"{"post": [{"actions": []}]}"#;
+        let named = "`boundaries[1].strategies.tail` compacted, and `tail` is the control";
+        refused(&with(r#""control": "tail", "#, "tail", compacted), named);
+        let implied = with("", "control", compacted);
+        refused(&implied, "`boundaries[1].strategies.control` compacted, and `control` is the control");
+        assert!(
+            ScoreInput::from_json(&implied).unwrap_err().to_string().ends_with("or give the strategy another name")
+        );
+        ScoreInput::from_json(&with("", "tail", compacted)).unwrap();
+        ScoreInput::from_json(&with("", "control", r#"{"error": "429"}"#)).unwrap();
+    }
+
+    #[test]
+    fn only_an_object_stands_for_an_object_and_no_words_of_code_are_said() {
+        let rollouts = |rollout: &str| file(&format!(r#""history": [], "strategies": {{}}, "pre": [{rollout}]"#));
+        let strategy = |text: &str| file(&format!(r#""history": [], "pre": [], "strategies": {{"tail": {text}}}"#));
+        let array = "invalid type: an array, expected an object at line 1 column ";
+        refused("[1]", array);
+        refused(r#"[1, 2, 0, "x", null, []]"#, array);
+        refused(
+            r#"{"horizon": 1, "boundaries": [["r", 3, [], null, null, [], {}]]}"#,
+            &format!("`boundaries[0]`: {array}"),
+        );
+        refused(&rollouts("[[]]"), &format!("`boundaries[0].pre[0]`: {array}"));
+        let action = r#"{"actions": [["f", "{}", true, null, null]]}"#;
+        refused(&rollouts(action), &format!("`boundaries[0].pre[0].actions[0]`: {array}"));
+        refused(&file(r#""history": [["f", "{}"]]"#), &format!("`boundaries[0].history[0]`: {array}"));
+        refused(&file(r#""events": [["request", "go"]]"#), &format!("`boundaries[0].events[0]`: {array}"));
+        refused(&file(r#""pre_size": [1, 2]"#), &format!("`boundaries[0].pre_size`: {array}"));
+        refused(&strategy(r#"{"size": [1, 2]}"#), &format!("`boundaries[0].strategies.tail.size`: {array}"));
+        refused(&strategy(r#"{"spend": [1, 2, 3]}"#), &format!("`boundaries[0].strategies.tail.spend`: {array}"));
+        refused(&strategy("[]"), &format!("`boundaries[0].strategies.tail`: {array}"));
+        refused(r#"{"horizon": {}}"#, "`horizon`: invalid type: an object, expected a whole number at line 1");
+        refused(r#"{"horizon": 1.5}"#, "`horizon`: invalid type: the number `1.5`, expected a whole number at line 1");
+        refused(r#"{"boundaries": {}}"#, "`boundaries`: invalid type: an object, expected an array at line 1");
+        let map = file(r#""strategies": []"#);
+        refused(&map, "`boundaries[0].strategies`: invalid type: an array, expected an object at line 1");
+        let end = rollouts(r#"{"actions": [], "end": 1}"#);
+        refused(&end, "`boundaries[0].pre[0].end`: invalid type: integer `1`, expected a string at line 1");
+        let outcome = rollouts(r#"{"actions": [{"name": "f", "arguments": "", "outcome": {"ok": null}}]}"#);
+        let place = "`boundaries[0].pre[0].actions[0].outcome`";
+        refused(&outcome, &format!("{place}: invalid type: an object, expected a string at line 1"));
+        let end = rollouts(r#"{"actions": [], "end": "done"}"#);
+        refused(&end, "`boundaries[0].pre[0].end`: unknown variant `done`, expected `budget` or `answer`");
+        // What the file says is not reworded.
+        let said = r#"{"horizon": "map, expected usize"}"#;
+        refused(said, "`horizon`: invalid type: string \"map, expected usize\", expected a whole number at line 1");
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let rollouts = |rollout: &str| file(&format!(r#""history": [], "strategies": {{}}, "pre": [{rollout}]"#));
         let strategy = |text: &str| file(&format!(r#""history": [], "pre": [], "strategies": {{"tail": {text}}}"#));
         refused(r#"{"horizon": 2}"#, "missing field `boundaries`");
-        refused("[1, 2", "EOF while parsing");
+        refused(r#"{"horizon": 2"#, "EOF while parsing");
         refused("\"x\"", "invalid type: string");
         refused(r#"{"horizon": 0, "boundaries": []}"#, "`horizon` is 0");
         refused(r#"{"version": 2, "horizon": 1, "boundaries": []}"#, "`version` is 2");

@@ -27,6 +27,7 @@
 //! * [`Exact`] is the number everything is said in; [`exact_difference`] recovers one from the
 //!   double it was printed as, and [`nearest_double`] goes the other way.
 //! * [`exact_permutation_test`] and [`exact_sign_test`] ask whether there is a difference.
+//! * [`exact_rates_test`] asks whether two groups failed at the same rate.
 //! * [`bootstrap_mean`] puts an [`Interval`] around a mean; [`bootstrap_means`] does so for several
 //!   columns that share their resamples.
 //! * [`median()`] is the middle.
@@ -41,6 +42,7 @@ mod grid;
 mod interval;
 mod median;
 mod permutation;
+mod rates;
 mod rational;
 mod sign;
 #[cfg(test)]
@@ -50,5 +52,6 @@ pub use bootstrap::{Bootstrap, BootstrapError, bootstrap_mean, bootstrap_means};
 pub use interval::{Interval, Level};
 pub use median::median;
 pub use permutation::{PermutationError, PermutationTest, exact_permutation_test};
+pub use rates::exact_rates_test;
 pub use rational::{Exact, NotAFraction, exact_difference, nearest_double};
 pub use sign::{SignTest, exact_sign_test};
