@@ -1,7 +1,8 @@
 //! What a verification costs beside its floor: the same model, called as often without a verifier.
 //!
-//! Both make `N_CALLS` model calls at one boundary of a recording of the length that the name gives; the difference,
-//! divided by that number, is what the verifier and the loop cost for each.
+//! Both make as many model calls at one boundary of a recording of so many events, with so many samples. Reading and
+//! replaying the recording is done once, so what a call costs is the difference between many samples and few, divided
+//! by the calls between them; it must not grow with the recording.
 
 use std::sync::Arc;
 
@@ -12,11 +13,14 @@ use retrace_model::{BoxFuture, Model, ModelError, Prompt};
 use retrace_strategies::TailWindow;
 use retrace_verifier::{Group, Settings, Verifier};
 
-const LENGTHS: [usize; 3] = [100, 1_000, 10_000];
+const EVENTS_AND_SAMPLES: [(usize, u32); 6] =
+    [(100, 20), (100, 200), (1_000, 20), (1_000, 200), (10_000, 20), (10_000, 200)];
 const HORIZON: usize = 10;
-const SAMPLES: u32 = 20;
-/// PRE, the control, and the tail.
-const N_CALLS: usize = HORIZON * SAMPLES as usize * 3;
+
+/// The model calls of PRE, the control and the tail.
+fn n_calls(samples: u32) -> usize {
+    HORIZON * samples as usize * 3
+}
 
 fn main() {
     divan::main();
@@ -49,26 +53,26 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
 }
 
-#[divan::bench(args = LENGTHS)]
-fn model_calls_in_a_verification_at_event(bencher: Bencher, n_events: usize) {
+#[divan::bench(args = EVENTS_AND_SAMPLES)]
+fn model_calls_in_a_verification(bencher: Bencher, (n_events, samples): (usize, u32)) {
     let recording = recording(n_events + 4);
     let tools =
         |_: &Arc<std::sync::Mutex<()>>| Toolbox::builder().tool(FnTool::new("work", "works", |_: NoArguments| "done"));
     let environment = Arc::new(ReplayEnvironment::cloned((), tools));
-    bencher.counter(ItemsCount::new(N_CALLS)).bench(|| {
-        let settings = Settings { horizon: HORIZON, samples: SAMPLES, ..Settings::default() };
+    bencher.counter(ItemsCount::new(n_calls(samples))).bench(|| {
+        let settings = Settings { horizon: HORIZON, samples, ..Settings::default() };
         let group = Group::new([recording.clone()], Arc::<ReplayEnvironment>::clone(&environment)).cuts([n_events + 1]);
         let verifier = Verifier::new(Arc::new(Blind), settings).strategy("tail", Arc::new(TailWindow::new(4)));
         runtime().block_on(verifier.group(group).run(&|_| {})).expect("it runs")
     });
 }
 
-#[divan::bench(args = LENGTHS)]
-fn model_calls_alone_at_event(bencher: Bencher, n_events: usize) {
+#[divan::bench(args = EVENTS_AND_SAMPLES)]
+fn model_calls_alone(bencher: Bencher, (n_events, samples): (usize, u32)) {
     let history = History::prefix(&recording(n_events).events, n_events);
-    bencher.counter(ItemsCount::new(N_CALLS)).bench(|| {
+    bencher.counter(ItemsCount::new(n_calls(samples))).bench(|| {
         runtime().block_on(async {
-            for seed in 0..N_CALLS as u64 {
+            for seed in 0..n_calls(samples) as u64 {
                 let prompt = Prompt { instructions: None, history: &history, tools: &[], seed };
                 divan::black_box(Blind.respond(&prompt).await).expect("it always answers");
             }

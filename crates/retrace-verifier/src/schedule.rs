@@ -164,14 +164,13 @@ impl Progressing {
             let is_control = control == Some(&**name);
             let history = history.take();
             any_but_control_worked |= !is_control && history.is_some();
-            match compaction {
-                Compaction::Compacted { .. } => arms.extend(history.map(|history| (Arm::Post(name.clone()), history))),
-                Compaction::Unchanged if is_control => {
-                    arms.extend(history.map(|history| (Arm::Post(name.clone()), history)));
-                }
-                // The rollouts would be those of PRE.
-                Compaction::Unchanged | Compaction::Failed { .. } => {}
-            }
+            let runs = match compaction {
+                Compaction::Compacted { .. } => true,
+                // The rollouts would be those of PRE, and only the control's business is how those differ.
+                Compaction::Unchanged => is_control,
+                Compaction::Failed { .. } => false,
+            };
+            arms.extend(history.filter(|_| runs).map(|history| (Arm::Post(name.clone()), history)));
         }
         let only_the_control = self.compactions.len() == usize::from(control.is_some());
         if arms.is_empty() || !(any_but_control_worked || only_the_control) {
