@@ -32,10 +32,22 @@ struct Inspection {
     strategies: IndexMap<String, Kept>,
 }
 
+/// What is said of one recording.
 #[derive(Serialize)]
 struct Facts {
     id: String,
     file: PathBuf,
+    #[serde(flatten)]
+    counts: Counts,
+    /// Events before each boundary that a verification with this spacing takes.
+    boundaries: Vec<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cuts: Option<Vec<Cut>>,
+}
+
+/// What is counted in a recording, or in all of them.
+#[derive(Default, Serialize)]
+struct Counts {
     events: usize,
     rounds: usize,
     actions: usize,
@@ -44,14 +56,10 @@ struct Facts {
     repeats: usize,
     /// Results of which nobody has said whether they are failures.
     undecided: usize,
-    /// Events before each boundary that a verification with this spacing takes.
-    boundaries: Vec<usize>,
-    /// How many more there would be without the limit per recording.
+    /// Boundaries that there would be without the limit per recording.
     left_out: usize,
     unanswered_calls: usize,
     orphan_results: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cuts: Option<Vec<Cut>>,
 }
 
 /// A point at which a recording can be resumed.
@@ -64,14 +72,9 @@ struct Cut {
 #[derive(Default, Serialize)]
 struct Total {
     recordings: usize,
-    events: usize,
-    rounds: usize,
-    actions: usize,
-    blocked: usize,
-    repeats: usize,
-    undecided: usize,
+    #[serde(flatten)]
+    counts: Counts,
     boundaries: usize,
-    left_out: usize,
 }
 
 /// What a strategy keeps.
@@ -158,19 +161,22 @@ impl Facts {
         };
         let is_call = |finding: &&PairingFinding| matches!(finding, PairingFinding::UnansweredCall { .. });
         let unanswered_calls = trajectory.findings().iter().filter(is_call).count();
-        let facts = Self {
-            id: recording.header.id.clone(),
-            file,
+        let counts = Counts {
             events: recording.events.len(),
             rounds: trajectory.n_rounds(),
             actions: actions.len(),
             blocked: actions.iter().filter(|action| action.action.is_blocked()).count(),
             repeats: actions.iter().filter(|action| !seen.insert(action.action.signature())).count(),
             undecided: actions.iter().filter(undecided).count(),
-            boundaries: boundaries.clone(),
             left_out: chosen.n_left_out,
             unanswered_calls,
             orphan_results: trajectory.findings().len() - unanswered_calls,
+        };
+        let facts = Self {
+            id: recording.header.id.clone(),
+            file,
+            counts,
+            boundaries: boundaries.clone(),
             cuts: lists_cuts.then(cuts),
         };
         (facts, boundaries)
@@ -179,17 +185,28 @@ impl Facts {
 
 impl Total {
     fn new(recordings: &[Facts]) -> Self {
-        recordings.iter().fold(Self::default(), |total, facts| Self {
-            recordings: total.recordings + 1,
-            events: total.events + facts.events,
-            rounds: total.rounds + facts.rounds,
-            actions: total.actions + facts.actions,
-            blocked: total.blocked + facts.blocked,
-            repeats: total.repeats + facts.repeats,
-            undecided: total.undecided + facts.undecided,
-            boundaries: total.boundaries + facts.boundaries.len(),
-            left_out: total.left_out + facts.left_out,
+        recordings.iter().fold(Self::default(), |mut total, facts| {
+            total.recordings += 1;
+            total.boundaries += facts.boundaries.len();
+            total.counts.add(&facts.counts);
+            total
         })
+    }
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        let Self { events, rounds, actions, blocked, repeats, undecided, left_out, unanswered_calls, orphan_results } =
+            other;
+        self.events += events;
+        self.rounds += rounds;
+        self.actions += actions;
+        self.blocked += blocked;
+        self.repeats += repeats;
+        self.undecided += undecided;
+        self.left_out += left_out;
+        self.unanswered_calls += unanswered_calls;
+        self.orphan_results += orphan_results;
     }
 }
 

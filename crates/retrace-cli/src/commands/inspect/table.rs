@@ -1,11 +1,9 @@
 //! The facts of recordings as text, at most 100 columns wide.
 
-use std::fmt::Write;
-
 use retrace_report::layout::{elide, left, right, wrap};
 use retrace_report::{COLUMNS, counted, printable};
 
-use super::{Facts, Inspection, Kept, Total};
+use super::{Counts, Facts, Inspection, Kept};
 
 const NUMBERS: [&str; 6] = ["events", "rounds", "actions", "blocked", "repeats", "boundaries"];
 const WIDTHS: [usize; 6] = [8, 8, 9, 9, 9, 12];
@@ -15,14 +13,12 @@ pub(super) fn text(inspection: &Inspection) -> String {
     let mut lines = vec![line("recording", NUMBERS.map(str::to_owned))];
     lines.push("─".repeat(lines[0].chars().count()));
     for facts in &inspection.recordings {
-        lines.push(line(&facts.id, numbers(facts).map(|number| number.to_string())));
+        lines.push(line(&facts.id, numbers(&facts.counts, facts.boundaries.len())));
     }
     let total = &inspection.total;
     if total.recordings > 1 {
-        lines.push(line(
-            &counted(total.recordings, "recording", "recordings"),
-            sums(total).map(|number| number.to_string()),
-        ));
+        let name = counted(total.recordings, "recording", "recordings");
+        lines.push(line(&name, numbers(&total.counts, total.boundaries)));
     }
     lines.extend(cuts(&inspection.recordings));
     lines.extend(kept(inspection));
@@ -43,12 +39,8 @@ fn cell(name: &str, columns: usize) -> String {
     left(&elide(wrap(&printable(name), columns - 1), 1, columns - 1).concat(), columns)
 }
 
-fn numbers(facts: &Facts) -> [usize; 6] {
-    [facts.events, facts.rounds, facts.actions, facts.blocked, facts.repeats, facts.boundaries.len()]
-}
-
-fn sums(total: &Total) -> [usize; 6] {
-    [total.events, total.rounds, total.actions, total.blocked, total.repeats, total.boundaries]
+fn numbers(counts: &Counts, n_boundaries: usize) -> [String; 6] {
+    [counts.events, counts.rounds, counts.actions, counts.blocked, counts.repeats, n_boundaries].map(|n| n.to_string())
 }
 
 /// Every point at which each recording can be resumed, where they were asked for.
@@ -83,43 +75,36 @@ fn kept(inspection: &Inspection) -> Vec<String> {
 }
 
 fn words(kept: &Kept) -> String {
-    let mut words = String::new();
-    if let Some(share) = kept.kept {
-        write!(words, "{:.0} %", share * 100.0).expect("a string takes all that is written");
-    }
-    let mut also = |n: usize, what: String| {
-        if n > 0 {
-            let before = if words.is_empty() { "" } else { ", " };
-            write!(words, "{before}{what}").expect("a string takes all that is written");
-        }
-    };
-    also(kept.asks_a_model, {
-        let question = kept.question_tokens.map_or_else(String::new, |n| format!(", about {n:.0} tokens a question"));
-        format!("asks a model at {} of {} boundaries{question}", kept.asks_a_model, kept.boundaries)
-    });
-    also(kept.unchanged, format!("leaves {} of {} boundaries unchanged", kept.unchanged, kept.boundaries));
-    also(kept.failed, format!("fails at {} of {} boundaries", kept.failed, kept.boundaries));
-    words
+    let of = format!("of {}", counted(kept.boundaries, "boundary", "boundaries"));
+    let question = kept.question_tokens.map_or_else(String::new, |n| format!(", about {n:.0} tokens a question"));
+    let share = kept.kept.map(|share| format!("{:.0}%", share * 100.0));
+    let at = |n: usize, words: String| (n > 0).then_some(words);
+    let words = [
+        share,
+        at(kept.asks_a_model, format!("asks a model at {} {of}{question}", kept.asks_a_model)),
+        at(kept.unchanged, format!("leaves {} {of} unchanged", kept.unchanged)),
+        at(kept.failed, format!("fails at {} {of}", kept.failed)),
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn notes(inspection: &Inspection) -> Vec<String> {
     let total = &inspection.total;
     let mut notes = Vec::new();
-    if total.undecided > 0 {
+    if total.counts.undecided > 0 {
         notes.push(format!(
             "The source does not say of {} whether they are failures, so they count as successes. Say which are with a \
              rule, such as --failed-if prefix:Error.",
-            counted(total.undecided, "result", "results")
+            counted(total.counts.undecided, "result", "results")
         ));
     }
-    if total.left_out > 0 {
+    if total.counts.left_out > 0 {
         notes.push(format!(
             "{} left out by max_boundaries_per_recording; \"all\" lifts that limit.",
-            counted(total.left_out, "more boundary is", "more boundaries are")
+            counted(total.counts.left_out, "more boundary is", "more boundaries are")
         ));
     }
-    let unanswered: usize = inspection.recordings.iter().map(|facts| facts.unanswered_calls).sum();
-    let orphans: usize = inspection.recordings.iter().map(|facts| facts.orphan_results).sum();
+    let (unanswered, orphans) = (total.counts.unanswered_calls, total.counts.orphan_results);
     if unanswered > 0 {
         let unanswered = counted(
             unanswered,
