@@ -87,8 +87,8 @@ struct Kept {
     asks_a_model: usize,
     /// The median number of tokens of its questions.
     question_tokens: Option<f64>,
-    /// The median share of the tokens that it keeps, over the boundaries where that can be told; an unchanged history
-    /// counts as 1.
+    /// The median share of the tokens that it keeps, where no boundary needs a model to tell; an unchanged history counts
+    /// as 1.
     kept: Option<f64>,
     failed: usize,
 }
@@ -237,7 +237,7 @@ impl Kept {
             unchanged,
             asks_a_model: questions.len(),
             question_tokens: median(&questions).map(|median| nearest_double(&median)),
-            kept: median(&shares).map(|median| nearest_double(&median)),
+            kept: median(&shares).filter(|_| questions.is_empty()).map(|median| nearest_double(&median)),
             failed,
         }
     }
