@@ -22,31 +22,39 @@ use crate::report::{
 /// How many columns are resampled at a time: the sums of this many stay in the processor's cache.
 const RESAMPLED_TOGETHER: usize = 16;
 
-pub(crate) fn report(mut verification: Verification) -> Result<Report, ReportError> {
-    check(&verification)?;
-    let outcomes = mem::take(&mut verification.boundaries);
-    let boundaries: Vec<_> = outcomes.into_iter().map(|outcome| score(outcome, &verification)).collect();
-    let mut pre = ArmTally::new(verification.horizon);
-    for boundary in &boundaries {
-        pre.add(boundary, &boundary.pre);
+impl Report {
+    /// Works out the report of a verification.
+    ///
+    /// The numbers, their formulas and where they come from are in `docs/methods.md`.
+    ///
+    /// # Errors
+    /// [`ReportError`] if the parts of the verification contradict each other.
+    pub fn new(mut verification: Verification) -> Result<Self, ReportError> {
+        check(&verification)?;
+        let outcomes = mem::take(&mut verification.boundaries);
+        let boundaries: Vec<_> = outcomes.into_iter().map(|outcome| score(outcome, &verification)).collect();
+        let mut pre = ArmTally::new(verification.horizon);
+        for boundary in &boundaries {
+            pre.add(boundary, &boundary.pre);
+        }
+        let strategies = verification.strategies.iter();
+        let strategies = strategies.map(|name| (name.clone(), strategy(name, &boundaries, &verification))).collect();
+        Ok(Report {
+            version: REPORT_VERSION,
+            horizon: verification.horizon,
+            samples: verification.samples,
+            seed: verification.seed,
+            resamples: RESAMPLES,
+            token_counter: verification.token_counter,
+            control: verification.control,
+            recordings: verification.recordings,
+            unusable: verification.unusable,
+            n_left_out: verification.n_left_out,
+            pre: pre.finish(),
+            strategies,
+            boundaries,
+        })
     }
-    let strategies = verification.strategies.iter();
-    let strategies = strategies.map(|name| (name.clone(), strategy(name, &boundaries, &verification))).collect();
-    Ok(Report {
-        version: REPORT_VERSION,
-        horizon: verification.horizon,
-        samples: verification.samples,
-        seed: verification.seed,
-        resamples: RESAMPLES,
-        token_counter: verification.token_counter,
-        control: verification.control,
-        recordings: verification.recordings,
-        unusable: verification.unusable,
-        n_left_out: verification.n_left_out,
-        pre: pre.finish(),
-        strategies,
-        boundaries,
-    })
 }
 
 fn check(verification: &Verification) -> Result<(), ReportError> {
@@ -483,7 +491,7 @@ mod tests {
     #[test]
     fn only_the_control_is_not_zero_where_nothing_ran() {
         let unchanged = || ran(Compaction::Unchanged, &[]);
-        let report = report(verification(vec![(&["a b"], unchanged(), unchanged())])).unwrap();
+        let report = Report::new(verification(vec![(&["a b"], unchanged(), unchanged())])).unwrap();
         let [control, s] = ["control", "s"].map(|name| report.strategies[name].at(2).unwrap());
         assert_eq!((control.n_scored, s.n_scored), (0, 1));
         assert_eq!(control.unscored, [UnscoredCount { reason: Unscored::NotRun(Side::Post), count: 1 }]);
@@ -494,7 +502,7 @@ mod tests {
     #[test]
     fn an_unchanged_boundary_with_rollouts_is_scored_from_them() {
         let again = || ran(Compaction::Unchanged, &["a!"]);
-        let report = report(verification(vec![(&["a b"], again(), again())])).unwrap();
+        let report = Report::new(verification(vec![(&["a b"], again(), again())])).unwrap();
         for strategy in report.strategies.values() {
             assert_eq!((strategy.n_unchanged, strategy.n_noop), (1, 0));
             assert_eq!(strategy.at(2).unwrap().deltas.as_ref().unwrap().blocked.mean, exact("1"));
@@ -504,7 +512,7 @@ mod tests {
     #[test]
     fn a_rollout_that_broke_is_scored_as_far_as_it_came() {
         let post = ran(to(400), &["a!, timeout"]);
-        let report = report(verification(vec![(&["a b"], ran(Compaction::Unchanged, &["a b"]), post)])).unwrap();
+        let report = Report::new(verification(vec![(&["a b"], ran(Compaction::Unchanged, &["a b"]), post)])).unwrap();
         let s = &report.strategies["s"];
         assert_eq!(s.at(1).unwrap().deltas.as_ref().unwrap().blocked.mean, exact("1"));
         assert_eq!(s.at(1).unwrap().failures.post, Failed { failed: 0, n_rollouts: 1 });
@@ -519,7 +527,7 @@ mod tests {
     fn one_failure_alone_is_no_higher_rate() {
         let with = |arm: &'static [&'static str]| {
             let control = || ran(Compaction::Unchanged, &["a b"]);
-            let report = report(verification(vec![(&["a b", "a b"], control(), ran(to(400), arm))])).unwrap();
+            let report = Report::new(verification(vec![(&["a b", "a b"], control(), ran(to(400), arm))])).unwrap();
             let failures = report.strategies["s"].at(2).unwrap().failures.clone();
             (failures.more, failures.paired_more)
         };
@@ -531,7 +539,7 @@ mod tests {
     #[test]
     fn pre_failures_where_a_strategy_has_no_post_are_told_apart() {
         let control = || ran(Compaction::Unchanged, &["a b"]);
-        let report = report(verification(vec![
+        let report = Report::new(verification(vec![
             (&["a b"], control(), ran(to(400), &["a b"])),
             (&[", timeout"], control(), ran(failed(), &[])),
         ]))
@@ -547,7 +555,7 @@ mod tests {
     #[test]
     fn post_failures_where_pre_never_ran_are_told_apart() {
         let control = || ran(Compaction::Unchanged, &[]);
-        let report = report(verification(vec![
+        let report = Report::new(verification(vec![
             (&["a b", "a b"], control(), ran(to(400), &["a b", "a b"])),
             (&[], control(), ran(to(400), &[", 503", ", 503"])),
         ]))
@@ -567,7 +575,7 @@ mod tests {
         let check = |(pre, m), (post, n), expected| {
             let (pre, post) = (arm(pre, m), arm(post, n));
             let report =
-                report(verification(vec![(&pre, ran(Compaction::Unchanged, &[]), ran(to(400), &post))])).unwrap();
+                Report::new(verification(vec![(&pre, ran(Compaction::Unchanged, &[]), ran(to(400), &post))])).unwrap();
             let failures = &report.strategies["s"].at(2).unwrap().failures;
             assert_eq!(failures.paired_more, expected, "{failures:?}");
             let p = exact_rates_test(failures.paired_pre.counts(), failures.paired_post.counts());
@@ -587,7 +595,7 @@ mod tests {
     #[test]
     fn rollouts_off_the_record_fail_without_an_error() {
         let post = ran(to(400), &["a, off", "a b"]);
-        let report = report(verification(vec![(&["a b"], ran(Compaction::Unchanged, &[", off"]), post)])).unwrap();
+        let report = Report::new(verification(vec![(&["a b"], ran(Compaction::Unchanged, &[", off"]), post)])).unwrap();
         let s = &report.strategies["s"];
         assert_eq!(
             (s.post.n_rollouts, &s.post.n_failed[..], &s.post.n_off_the_record[..]),
@@ -601,7 +609,8 @@ mod tests {
     #[test]
     fn a_rollout_that_left_the_record_behind_the_horizon_did_not_fail() {
         let post = ran(to(400), &["a b, off", "a b c, off"]);
-        let report = report(verification(vec![(&["a b, off"], ran(Compaction::Unchanged, &["a b"]), post)])).unwrap();
+        let report =
+            Report::new(verification(vec![(&["a b, off"], ran(Compaction::Unchanged, &["a b"]), post)])).unwrap();
         for arm in [&report.pre, &report.strategies["s"].post] {
             assert_eq!((&arm.n_failed[..], &arm.n_off_the_record[..]), (&[0, 0][..], &[0, 0][..]));
         }
@@ -611,7 +620,7 @@ mod tests {
     fn p_is_bounded_by_the_deltas_that_are_not_zero() {
         let tested = |post| -> (&[&str], _, _) { (&["a b"], ran(Compaction::Unchanged, &["a b"]), ran(to(400), post)) };
         let boundaries = vec![tested(&["a! b"]), tested(&["a b"]), tested(&["a! b!"]), tested(&[", timeout"])];
-        let report = report(verification(boundaries)).unwrap();
+        let report = Report::new(verification(boundaries)).unwrap();
         let [control, s] = ["control", "s"].map(|name| report.strategies[name].at(2).unwrap());
         assert_eq!((s.n_scored, s.n_nonzero, s.permutation_p.clone()), (3, 2, Some(exact("1/2"))));
         assert_eq!((control.n_scored, control.n_nonzero, control.permutation_p.clone()), (4, 0, Some(exact("1"))));
@@ -622,7 +631,7 @@ mod tests {
         let sizes = [9, 10, 1000, 1001];
         let boundaries = sizes
             .map(|tokens| -> (&[&str], _, _) { (&["a"], ran(Compaction::Unchanged, &["a"]), ran(to(tokens), &["a"])) });
-        let report = report(verification(boundaries.into())).unwrap();
+        let report = Report::new(verification(boundaries.into())).unwrap();
         let s = &report.strategies["s"];
         assert_eq!((s.n_emptied, s.n_grown, s.n_unchanged), (1, 1, 0));
         assert_eq!(s.kept, Some(exact("101/200")));
@@ -633,7 +642,7 @@ mod tests {
     #[test]
     fn the_json_has_every_horizon_and_every_action() {
         let post = ran(to(400), &["a! a"]);
-        let report = report(verification(vec![(&["a b"], ran(Compaction::Unchanged, &["a b"]), post)])).unwrap();
+        let report = Report::new(verification(vec![(&["a b"], ran(Compaction::Unchanged, &["a b"]), post)])).unwrap();
         let json = serde_json::to_value(&report).unwrap();
         let at_2 = &json["strategies"]["s"]["horizons"][1];
         assert_eq!(at_2["deltas"]["wasted"]["mean"], serde_json::json!({"exact": "2", "value": 2.0}));
@@ -656,11 +665,11 @@ mod tests {
         let check = |break_it: fn(&mut Verification), expected: &str| {
             let mut verification = good();
             break_it(&mut verification);
-            let error = report(verification).unwrap_err();
+            let error = Report::new(verification).unwrap_err();
             assert_eq!(error.to_string(), expected);
             assert_eq!(error.hint().is_none(), matches!(error, ReportError::BadHorizon { .. }));
         };
-        report(good()).unwrap();
+        Report::new(good()).unwrap();
         check(|v| v.horizon = 0, "`horizon` is 0, and must be from 1 to 1000");
         check(|v| v.recordings.push(v.recordings[0].clone()), "two recordings have the id `r`");
         check(|v| v.strategies.push("s".to_owned()), "two strategies have the name `s`");

@@ -6,13 +6,10 @@ use retrace_stats::{Exact, Interval};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-use crate::aggregate;
 use crate::burden::Burdens;
 use crate::delta::{ArmMeans, Channels, HorizonScore, Side, Unscored};
 use crate::errors::ErrorCount;
-use crate::input::{
-    Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, UnusableRecording, Verification,
-};
+use crate::input::{Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, UnusableRecording};
 use crate::number;
 
 /// The version of the JSON that a report is written as.
@@ -316,16 +313,6 @@ impl ReportError {
 }
 
 impl Report {
-    /// Works out the report of a verification.
-    ///
-    /// The numbers, their formulas and where they come from are in `docs/methods.md`.
-    ///
-    /// # Errors
-    /// [`ReportError`] if the parts of the verification contradict each other.
-    pub fn new(verification: Verification) -> Result<Self, ReportError> {
-        aggregate::report(verification)
-    }
-
     /// Whether rollouts ran in the recorded environment, which rebuilds no state.
     pub fn has_recorded_environment(&self) -> bool {
         self.recordings.iter().any(|recording| recording.environment == EnvironmentKind::Recorded)

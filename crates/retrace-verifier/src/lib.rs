@@ -35,6 +35,7 @@
 //! ```
 
 mod cell;
+mod error;
 mod limits;
 mod plan;
 mod post;
@@ -44,7 +45,8 @@ mod seeds;
 mod settings;
 mod verifier;
 
+pub use error::VerifyError;
 pub use limits::{TimeLimits, Timed, TokioSleep};
 pub use progress::Progress;
 pub use settings::{Group, Settings};
-pub use verifier::{Verifier, VerifyError};
+pub use verifier::Verifier;

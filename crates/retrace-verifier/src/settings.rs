@@ -9,8 +9,8 @@ use retrace_events::tokens::{FourCharacters, TokenCounter};
 use retrace_model::Backoff;
 use retrace_score::{EnvironmentKind, MAX_HORIZON};
 
+use crate::error::VerifyError;
 use crate::limits::TimeLimits;
-use crate::verifier::VerifyError;
 
 /// How much is run.
 #[derive(Clone)]

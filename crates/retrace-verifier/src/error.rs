@@ -1,0 +1,77 @@
+//! What keeps a verification from running.
+
+use retrace_events::NotResumable;
+
+/// The name of the control that is added where no strategy is an identity.
+pub(crate) const CONTROL: &str = "control";
+
+/// Why a verification did not run. Nothing was spent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// A number is out of its range.
+    #[error("`{setting}` is {value}, and must be from 1 to {most}")]
+    OutOfRange {
+        /// The setting.
+        setting: &'static str,
+        /// The number.
+        value: u64,
+        /// The largest it may be.
+        most: u64,
+    },
+    /// A strategy asks a model that the run does not have.
+    #[error("the strategy `{strategy}` asks the model `{model}`, which the run does not have")]
+    UnknownModel {
+        /// The name of the strategy.
+        strategy: String,
+        /// The name of the model.
+        model: String,
+    },
+    /// There is nothing to compare.
+    #[error("there is no strategy to verify")]
+    NoStrategies,
+    /// Two strategies have one name.
+    #[error("two strategies are called `{name}`")]
+    DuplicateStrategy {
+        /// The name.
+        name: String,
+    },
+    /// A name that a reader could not tell from another, or not see.
+    #[error("a strategy is called `{name}`")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// The name of the control is taken by another strategy.
+    #[error("a strategy that is no identity is called `{CONTROL}`, which is the name of the control")]
+    ControlNameTaken,
+    /// A group has a list of cuts with nothing in it.
+    #[error("0 cuts given")]
+    NoCuts,
+    /// A cut that was asked for cannot be.
+    #[error(transparent)]
+    Cut(#[from] NotResumable),
+}
+
+impl VerifyError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::UnknownModel { .. } => Some("leave its `model` out to ask the run's own".to_owned()),
+            Self::NoStrategies => Some("name at least one, such as a `tail_window`".to_owned()),
+            Self::ControlNameTaken => Some("rename it, or leave the control out with `control = false`".to_owned()),
+            Self::BadName { .. } => Some("give it a name that neither starts nor ends with a space".to_owned()),
+            Self::NoCuts => Some("leave `cuts` out to cut where the spacing says".to_owned()),
+            Self::Cut(error) => {
+                let nearest: Vec<_> = error.nearest.iter().map(ToString::to_string).collect();
+                let nearest = match &nearest[..] {
+                    [] => String::new(),
+                    nearest => format!("the nearest cuts are after {} events; ", nearest.join(" and ")),
+                };
+                Some(format!("{nearest}recordings that are cut in different places need groups of their own"))
+            }
+            Self::OutOfRange { .. } => Some("choose a number in that range".to_owned()),
+            _ => None,
+        }
+    }
+}
