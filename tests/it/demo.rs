@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{retrace, root};
+use crate::program::{retrace, retrace_in, root};
 
 fn wasted(report: &Value, strategy: &str) -> (f64, f64, f64) {
     let last = report["strategies"][strategy]["horizons"].as_array().unwrap().last().unwrap();
@@ -52,4 +52,15 @@ fn the_readme_shows_what_the_demo_prints() {
         shown.skip(1).map_while(|line| line.strip_prefix("    ").or(line.is_empty().then_some(""))).collect();
     assert!(shown.len() > 8 && readme.contains(table), "{shown:?}");
     assert!(printed.contains(shown.join("\n").trim_end()), "{printed}");
+}
+
+#[test]
+fn a_saved_demo_can_be_verified_again_and_gives_the_same_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = retrace_in(folder.path(), &["demo", "--seed", "5", "--save", "shop", "--json"]).json();
+    assert_eq!(retrace_in(folder.path(), &["verify", "-c", "shop/retrace.toml", "--json"]).json(), report);
+    let facts = retrace_in(folder.path(), &["inspect", "shop/recordings", "--json"]).json();
+    assert_eq!(facts["total"]["recordings"], 3);
+    let error = retrace_in(folder.path(), &["demo", "--seed", "6", "--save", "shop"]).failed();
+    assert!(error.contains("is there already and holds something else"), "{error}");
 }

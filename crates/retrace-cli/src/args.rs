@@ -37,6 +37,9 @@ pub(crate) struct DemoArgs {
     /// What all randomness is drawn from
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Also writes the recordings and the configuration to this folder, to go on from
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) save: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
