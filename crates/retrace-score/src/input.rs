@@ -172,7 +172,7 @@ pub enum Compaction {
 /// What was spent on models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spend {
-    /// How often a model was asked.
+    /// How often a model was asked by a compaction, or answered in a rollout.
     pub n_model_calls: u64,
     /// Tokens of the questions, as far as the model reported them.
     pub input_tokens: u64,
