@@ -23,6 +23,8 @@ pub(crate) struct Account {
     pub(crate) actions: Vec<Option<Action>>,
     pub(crate) n_finished: usize,
     pub(crate) n_answers: usize,
+    /// Answers that the model is being asked for.
+    pub(crate) n_asking: usize,
     pub(crate) n_requests: u64,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
@@ -51,6 +53,11 @@ impl Budget {
         }
     }
 
+    /// Whether as many answers are being asked for as are left.
+    pub(crate) fn forbids_asking_beside(&self, account: &Account) -> bool {
+        self.max_answers.is_some_and(|limit| account.n_answers + account.n_asking >= limit)
+    }
+
     /// Whether another tool call is forbidden: the actions are spent, and the model has issued no call that still
     /// waits to be made.
     pub(crate) fn forbids_call(&self, account: &Account) -> bool {
@@ -71,7 +78,7 @@ impl Account {
         }
         if is_answer {
             self.n_answers += 1;
-            self.n_issued = response.tool_calls().count();
+            self.n_issued += response.tool_calls().count();
         }
     }
 

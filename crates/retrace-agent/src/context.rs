@@ -143,8 +143,11 @@ impl<'a> RunContext<'a> {
             if let Some(reason) = self.budget.forbids_request(&state.account, is_answer) {
                 state.end.get_or_insert(Ended::Limit(reason));
                 None
+            } else if is_answer && self.budget.forbids_asking_beside(&state.account) {
+                None
             } else {
                 state.account.n_requests += 1;
+                state.account.n_asking += usize::from(is_answer);
                 Some(state.account.n_requests)
             }
         };
@@ -152,6 +155,7 @@ impl<'a> RunContext<'a> {
             yield_once().await;
             return Err(Halt::BudgetSpent);
         };
+        let asking = is_answer.then(|| Asking(self));
         let prompt = Prompt { seed: mix(self.seed, number), ..*prompt };
         let span = info_span!("chat", model = model.name());
         // Made inside the future that is watched: a model may panic before it returns one.
@@ -160,6 +164,7 @@ impl<'a> RunContext<'a> {
             Err(ModelError::Unusable { message: format!("the model panicked: {}", panic_text(&*panic)) })
         });
         let response = answer.map_err(Halt::Model)?;
+        drop(asking);
         self.state().account.book_response(&response, is_answer);
         Ok(response)
     }
@@ -171,6 +176,15 @@ impl<'a> RunContext<'a> {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer that the model is being asked for; one that does not come is given back to the budget.
+struct Asking<'a>(&'a RunContext<'a>);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.state().account.n_asking -= 1;
     }
 }
 

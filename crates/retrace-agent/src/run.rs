@@ -318,6 +318,55 @@ mod tests {
         assert!(!rollout.reaches(2));
     }
 
+    /// An agent that asks for twenty answers at once.
+    struct Impatient;
+
+    impl Agent for Impatient {
+        fn resume<'a>(&'a self, history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+            Box::pin(async move {
+                let asked = (0..20).map(|_| cx.respond(&history));
+                let answers = futures_util::future::join_all(asked).await;
+                for response in answers.into_iter().flatten() {
+                    for call in response.tool_calls() {
+                        cx.call(call).await?;
+                    }
+                }
+                Ok(Turn::Ended(history))
+            })
+        }
+    }
+
+    /// A model that takes a while.
+    struct Slow(ScriptedModel);
+
+    impl Model for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+
+        fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+            Box::pin(async move {
+                yield_once().await;
+                self.0.respond(prompt).await
+            })
+        }
+    }
+
+    #[test]
+    fn answers_asked_for_side_by_side_are_within_the_budget_too() {
+        let (model, ran) = (Slow(ScriptedModel::new((0..20).map(|_| calls(&["work", "work"])))), Arc::default());
+        let run = Run {
+            history: History::from(Vec::new()),
+            instructions: None,
+            model: &model,
+            toolbox: &toolbox(&ran),
+            budget: Budget::actions(3),
+            seed: 0,
+        };
+        let (rollout, _) = pollster::block_on(run.execute(&Impatient));
+        assert_eq!((rollout.n_answers, model.0.asked().len(), rollout.actions.len()), (3, 3, 6));
+    }
+
     #[test]
     fn what_the_record_cannot_answer_ends_the_run_with_that_reason() {
         struct Closed;

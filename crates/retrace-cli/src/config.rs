@@ -118,7 +118,8 @@ impl Config {
             _ => error.into(),
         });
         let text = text.with_context(|| format!("failed to read `{}`", file.display()))?;
-        let config = toml::from_str(&text).map_err(|error| anyhow::anyhow!(in_plain_words(&error.to_string())));
+        let hint = "`retrace init` writes a configuration in which every setting stands";
+        let config = toml::from_str(&text).map_err(|error| hinted(in_plain_words(&error.to_string()), hint));
         config.with_context(|| format!("failed to read the configuration `{}`", file.display()))
     }
 

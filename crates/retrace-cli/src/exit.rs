@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It did what it was asked; of a verification at least one boundary was scored at the horizon shown.
+    /// It did what it was asked; of a verification at least one boundary was scored at some horizon.
     Ok = 0,
     /// It could not run, or nothing could be scored.
     CouldNotRun = 2,

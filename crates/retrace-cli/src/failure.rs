@@ -96,5 +96,11 @@ fn hint(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<ReportError>() {
         return error.hint().map(str::to_owned);
     }
-    None
+    let hint = match error.downcast_ref::<io::Error>()?.kind() {
+        io::ErrorKind::NotFound => "check the path: there is nothing there",
+        io::ErrorKind::IsADirectory => "name a file, not a folder",
+        io::ErrorKind::PermissionDenied => "check who may read and write there",
+        _ => "check that it can be read and written",
+    };
+    Some(hint.to_owned())
 }

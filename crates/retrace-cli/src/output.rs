@@ -24,14 +24,13 @@ pub(crate) fn warn(text: &str) {
     eprintln!("warning: {}", printable(text));
 }
 
-/// Makes the report of a verification, prints it, and says whether anything was scored at the horizon that it shows.
+/// Makes the report of a verification, prints it, and says whether anything was scored, at any horizon.
 pub(crate) fn report(verification: Verification, args: &OutputArgs) -> Result<Exit> {
     let report = Report::new(verification)?;
-    let horizon = args.at.unwrap_or(report.horizon);
-    let view = View::at(&report, horizon)?;
+    let view = View::at(&report, args.at.unwrap_or(report.horizon))?;
     print(&if args.json { json(&report) } else { text(&view) })?;
-    let is_scored = report.strategies.values().any(|strategy| strategy.at(horizon).is_some_and(|at| at.n_scored > 0));
-    Ok(if is_scored { Exit::Ok } else { Exit::CouldNotRun })
+    let mut horizons = report.strategies.values().flat_map(|strategy| &strategy.horizons);
+    Ok(if horizons.any(|at| at.n_scored > 0) { Exit::Ok } else { Exit::CouldNotRun })
 }
 
 impl OutputArgs {

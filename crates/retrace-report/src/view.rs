@@ -83,7 +83,10 @@ pub struct NoSuchHorizon {
 impl NoSuchHorizon {
     /// What to do next.
     pub fn hint(&self) -> Option<&'static str> {
-        (self.horizon > self.full).then_some("to look further ahead, run again with a greater horizon")
+        Some(match self.horizon {
+            0 => "the smallest horizon is 1",
+            _ => "to look further ahead, run again with a greater horizon",
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use retrace_score::{Compaction, Size, Spend};
 use retrace_strategies::{Ask, BoxFuture, CompactContext, CompactError, Compacted, Strategy};
 use tracing::{Instrument, info_span};
 
-use crate::limits::{Timed, TokioSleep};
+use crate::limits::{Bounded, Timed, TokioSleep};
 use crate::plan::Site;
 use crate::settings::Settings;
 use crate::{post, seeds};
@@ -111,7 +111,7 @@ impl Setup {
 
     async fn resume(&self, site: &Site, key: &RolloutKey, history: History) -> RolloutOutcome {
         let limits = self.settings.limits;
-        let environment = Timed::new(&*site.environment, limits.restore);
+        let environment = Bounded { environment: &*site.environment, limits };
         let Restored { toolbox, replay } = match environment.restore(&site.boundary).await {
             Ok(restored) => restored,
             Err(error) => {
@@ -122,7 +122,7 @@ impl Setup {
             history,
             instructions: site.boundary.trajectory().recording().header.instructions.as_deref(),
             model: &self.model,
-            toolbox: &toolbox.wrapped(|toolbox| Timed::new(toolbox, limits.tool)),
+            toolbox: &toolbox,
             budget: Budget::actions(self.settings.horizon),
             seed: seeds::of_rollout(self.settings.seed, key),
         };

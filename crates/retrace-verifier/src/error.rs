@@ -10,7 +10,7 @@ pub(crate) const CONTROL: &str = "control";
 #[non_exhaustive]
 pub enum VerifyError {
     /// A number is out of its range.
-    #[error("`{setting}` is {value}, and must be from 1 to {most}")]
+    #[error("`{setting}` is {value}{unit}, and must be from 1 to {most}{unit}")]
     OutOfRange {
         /// The setting.
         setting: &'static str,
@@ -18,6 +18,8 @@ pub enum VerifyError {
         value: u64,
         /// The largest it may be.
         most: u64,
+        /// What both are counted in, with a space in front, if in anything.
+        unit: &'static str,
     },
     /// A strategy asks a model that the run does not have.
     #[error("the strategy `{strategy}` asks the model `{model}`, which the run does not have")]

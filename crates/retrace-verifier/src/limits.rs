@@ -90,16 +90,24 @@ impl Dispatch for Timed<Toolbox> {
     }
 }
 
-impl Environment for Timed<&dyn Environment> {
+/// An environment with time limits: on restoring it, and on each call of its tools. A panic is a failure to restore.
+pub(crate) struct Bounded<'a> {
+    pub(crate) environment: &'a dyn Environment,
+    pub(crate) limits: TimeLimits,
+}
+
+impl Environment for Bounded<'_> {
     fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
         Box::pin(async move {
-            let restored = AssertUnwindSafe(self.inner.restore(boundary)).catch_unwind();
+            let TimeLimits { restore, tool, .. } = self.limits;
+            let restored = AssertUnwindSafe(self.environment.restore(boundary)).catch_unwind();
             let failed = |source: String| Err(RestoreError::Environment { source: source.into() });
-            match timeout(self.limit, restored).await {
-                Ok(Ok(restored)) => restored,
-                Ok(Err(panic)) => failed(format!("it panicked: {}", panic_text(&*panic))),
-                Err(_) => failed(format!("it was not restored within {:?}", self.limit)),
-            }
+            let Restored { toolbox, replay } = match timeout(restore, restored).await {
+                Ok(Ok(restored)) => restored?,
+                Ok(Err(panic)) => return failed(format!("it panicked: {}", panic_text(&*panic))),
+                Err(_) => return failed(format!("it was not restored within {restore:?}")),
+            };
+            Ok(Restored { toolbox: toolbox.wrapped(|toolbox| Timed::new(toolbox, tool)), replay })
         })
     }
 }

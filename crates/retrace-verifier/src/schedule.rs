@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::cell::{CompactionOutcome, RolloutOutcome, Setup};
-use crate::limits::Timed;
+use crate::limits::Bounded;
 use crate::plan::Site;
 use crate::progress::Progress;
 use crate::seeds;
@@ -132,7 +132,7 @@ async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
         Job::CheckRebuilds { site } => {
             let (limits, Site { boundary, environment, .. }) = (setup.settings.limits, &sites[site]);
             // What fails here is seen again, and counted, in the rollouts.
-            let environment = Timed::new(&**environment, limits.restore);
+            let environment = Bounded { environment: &**environment, limits };
             let check = check_rebuilds(&environment, boundary);
             let difference = timeout(limits.rollout, check).await.ok().and_then(Result::ok).flatten();
             Done::CheckedRebuilds { site, difference: difference.map(|difference| difference.to_string()) }

@@ -57,17 +57,23 @@ impl Settings {
     /// With the first that is out of its range.
     pub(crate) fn check(&self) -> Result<(), VerifyError> {
         let numbers = [
-            ("horizon", self.horizon as u64, MAX_HORIZON as u64),
-            ("samples", self.samples.into(), MAX_SAMPLES.into()),
-            ("concurrency", self.concurrency as u64, MAX_CONCURRENCY as u64),
+            ("horizon", self.horizon as u64, MAX_HORIZON as u64, ""),
+            ("samples", self.samples.into(), MAX_SAMPLES.into(), ""),
+            ("concurrency", self.concurrency as u64, MAX_CONCURRENCY as u64, ""),
         ];
         let TimeLimits { model, tool, restore, strategy, rollout } = self.limits;
+        let limits = [
+            ("limits.model", model),
+            ("limits.tool", tool),
+            ("limits.restore", restore),
+            ("limits.strategy", strategy),
+            ("limits.rollout", rollout),
+        ];
         let limits =
-            [("model", model), ("tool", tool), ("restore", restore), ("strategy", strategy), ("rollout", rollout)];
-        let limits = limits.map(|(name, limit)| (name, limit.as_millis().try_into().unwrap_or(u64::MAX), MAX_MILLIS));
-        for (setting, value, most) in numbers.into_iter().chain(limits) {
+            limits.map(|(name, limit)| (name, limit.as_millis().try_into().unwrap_or(u64::MAX), MAX_MILLIS, " ms"));
+        for (setting, value, most, unit) in numbers.into_iter().chain(limits) {
             if !(1..=most).contains(&value) {
-                return Err(VerifyError::OutOfRange { setting, value, most });
+                return Err(VerifyError::OutOfRange { setting, value, most, unit });
             }
         }
         Ok(())

@@ -272,7 +272,7 @@ fn what_cannot_run_is_refused_before_anything_is_spent() {
     assert_eq!(error.to_string(), "`samples` is 4294967295, and must be from 1 to 10000");
     let limits = TimeLimits { restore: Duration::MAX, ..TimeLimits::default() };
     let error = refused(new(Settings { limits, ..settings() }).strategy("tail", tail()));
-    assert!(matches!(error, VerifyError::OutOfRange { setting: "restore", .. }));
+    assert!(matches!(error, VerifyError::OutOfRange { setting: "limits.restore", .. }));
     let asks = Summarize { target: 2, model: Some("another".to_owned()) };
     let error = refused(new(settings()).strategy("summary", Arc::new(asks)));
     assert!(matches!(error, VerifyError::UnknownModel { model, .. } if model == "another"));
