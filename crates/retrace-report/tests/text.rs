@@ -144,7 +144,7 @@ fn a_smaller_horizon() {
     let error = View::at(&report, 6).unwrap_err();
     assert_eq!(error.to_string(), "there is no horizon 6: the report has those from 1 to 5");
     assert!(error.hint().unwrap().contains("greater horizon"));
-    assert_eq!(View::at(&report, 0).unwrap_err().hint(), None);
+    assert_eq!(View::at(&report, 0).unwrap_err().hint(), Some("the smallest horizon is 1"));
 }
 
 #[test]
