@@ -189,7 +189,7 @@ impl Drop for Asking<'_> {
 }
 
 /// Lets others run, so that an agent that does not stop when its budget is spent can be stopped.
-async fn yield_once() {
+pub(crate) async fn yield_once() {
     let mut yielded = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut yielded, true) {

@@ -1,0 +1,340 @@
+//! What ends a run, and what it leaves behind.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures_core::future::BoxFuture;
+use proptest::prelude::*;
+use retrace_env::{FnTool, NoArguments, ToolOutput};
+use retrace_events::{Event, Part, Response, ToolCall, Usage};
+use retrace_model::{ModelError, Prompt, ScriptedModel, Step};
+use retrace_strategies::{Summarize, TailWindow};
+
+use super::*;
+use crate::context::yield_once;
+use crate::{Compaction, RunContext, ToolLoop};
+
+fn call(name: &str) -> ToolCall {
+    ToolCall::new("c", name, "{}")
+}
+
+fn calls(names: &[&str]) -> Step {
+    names.iter().map(|name| call(name)).collect::<Vec<_>>().into()
+}
+
+/// `work` works, `fail` fails; both write down that they ran.
+fn toolbox(ran: &Arc<Mutex<Vec<&'static str>>>) -> Toolbox {
+    let (work, fail) = (Arc::clone(ran), Arc::clone(ran));
+    Toolbox::builder()
+        .tool(FnTool::new("work", "works", move |_: NoArguments| {
+            work.lock().unwrap().push("work");
+            "done"
+        }))
+        .tool(FnTool::new("fail", "fails", move |_: NoArguments| {
+            fail.lock().unwrap().push("fail");
+            Err::<String, _>("no")
+        }))
+        .build()
+        .unwrap()
+}
+
+/// A run that starts from one request.
+fn run<'a>(model: &'a dyn Model, toolbox: &'a Toolbox, budget: Budget) -> Run<'a> {
+    let history = History::from(vec![Event::request("go")]);
+    Run { history, instructions: None, model, toolbox, budget, seed: 0 }
+}
+
+fn execute(script: Vec<Step>, budget: Budget) -> (Rollout, Vec<&'static str>, usize) {
+    let (model, ran) = (ScriptedModel::new(script), Arc::default());
+    let (rollout, _) = pollster::block_on(run(&model, &toolbox(&ran), budget).execute(&ToolLoop::default()));
+    let ran = ran.lock().unwrap().clone();
+    (rollout, ran, model.asked().len())
+}
+
+#[test]
+fn a_run_ends_when_its_actions_are_spent_without_asking_again() {
+    let (rollout, ran, n_asked) = execute((0..9).map(|_| calls(&["work"])).collect(), Budget::actions(3));
+    assert_eq!((rollout.end, ran.len(), n_asked, rollout.n_answers), (EndReason::Budget, 3, 3, 3));
+}
+
+#[test]
+fn all_calls_of_one_response_run_in_order_even_beyond_the_budget() {
+    let (rollout, ran, _) = execute(vec![calls(&["work", "fail", "work"])], Budget::actions(2));
+    assert_eq!(rollout.end, EndReason::Budget);
+    assert_eq!(ran, ["work", "fail", "work"]);
+    let blocked: Vec<_> = rollout.actions.iter().map(|action| action.is_blocked()).collect();
+    assert_eq!(blocked, [false, true, false]);
+}
+
+#[test]
+fn failed_calls_and_unknown_tools_are_actions() {
+    let (rollout, ..) = execute(vec![calls(&["fail"]), calls(&["nope"]), "enough".into()], Budget::actions(5));
+    assert_eq!(rollout.end, EndReason::Answer);
+    assert_eq!(rollout.actions.iter().filter(|action| action.is_blocked()).count(), 2);
+}
+
+#[test]
+fn a_failed_model_call_keeps_the_actions_and_uses_no_answer() {
+    let down = ModelError::Unavailable { message: "503".to_owned(), retry_after: None };
+    let (rollout, ..) = execute(vec![calls(&["work"]), down.into()], Budget::actions(5));
+    let failure = Failure { stage: Stage::Model, message: "unavailable: 503".to_owned() };
+    assert_eq!((rollout.end, rollout.actions.len(), rollout.n_answers), (EndReason::Failed(failure), 1, 1));
+}
+
+#[test]
+fn the_seed_of_each_model_call_is_its_own() {
+    let model = ScriptedModel::new([calls(&["work"]), calls(&["work"]), "done".into()]);
+    let ran = Arc::default();
+    for seed in [1, 2] {
+        let toolbox = toolbox(&ran);
+        let run = Run { seed, ..run(&model, &toolbox, Budget::default()) };
+        pollster::block_on(run.execute(&ToolLoop::default()));
+    }
+    let mut seeds: Vec<_> = model.asked().iter().map(|asked| asked.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(seeds.len(), 4);
+}
+
+/// An agent that ignores what its model says and calls a tool for ever.
+struct Stubborn(AtomicUsize);
+
+impl Agent for Stubborn {
+    fn resume<'a>(&'a self, history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+        Box::pin(async move {
+            while cx.call(&call("work")).await.is_ok() {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(Turn::Ended(history))
+        })
+    }
+}
+
+#[test]
+fn the_budget_holds_whatever_the_agent_does() {
+    let (model, ran) = (ScriptedModel::new(Vec::<Step>::new()), Arc::default());
+    let agent = Stubborn(AtomicUsize::new(0));
+    let (rollout, _) = pollster::block_on(run(&model, &toolbox(&ran), Budget::actions(4)).execute(&agent));
+    assert_eq!((rollout.end, rollout.actions.len(), agent.0.into_inner()), (EndReason::Budget, 4, 4));
+}
+
+/// An agent that never takes no for an answer.
+struct Deaf;
+
+impl Agent for Deaf {
+    fn resume<'a>(&'a self, history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+        Box::pin(async move {
+            loop {
+                drop(cx.respond(&history).await);
+                drop(cx.call(&call("work")).await);
+            }
+        })
+    }
+}
+
+#[test]
+fn an_agent_that_goes_on_without_a_budget_is_stopped_by_its_deadline() {
+    let (model, ran) = (ScriptedModel::new(Vec::<Step>::new()), Arc::default());
+    let deadline = async {
+        for _ in 0..100 {
+            yield_once().await;
+        }
+        "no end within its time".to_owned()
+    };
+    let (rollout, _) =
+        pollster::block_on(run(&model, &toolbox(&ran), Budget::actions(2)).execute_until(&Deaf, deadline));
+    let failure = Failure { stage: Stage::Agent, message: "no end within its time".to_owned() };
+    assert_eq!((rollout.end, rollout.actions.len()), (EndReason::Failed(failure), 2));
+}
+
+/// A model that panics at its third call.
+struct Panicking(AtomicUsize);
+
+impl Model for Panicking {
+    fn name(&self) -> &str {
+        "panicking"
+    }
+
+    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+        assert!(self.0.fetch_add(1, Ordering::Relaxed) < 2, "no idea");
+        let content = vec![retrace_events::PartBody::ToolCall(call("work")).into()];
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+    }
+}
+
+#[test]
+fn a_panic_keeps_what_was_finished_and_names_what_broke() {
+    let (model, ran) = (Panicking(AtomicUsize::new(0)), Arc::default());
+    let (rollout, _) =
+        pollster::block_on(run(&model, &toolbox(&ran), Budget::actions(5)).execute(&ToolLoop::default()));
+    let EndReason::Failed(failure) = rollout.end else { panic!("{:?}", rollout.end) };
+    assert_eq!((failure.stage, rollout.actions.len()), (Stage::Model, 2));
+    assert_eq!(failure.message, "unusable answer: the model panicked: no idea");
+}
+
+#[test]
+fn what_was_done_behind_a_call_that_broke_is_not_scored() {
+    let broken = FnTool::new_async("broken", "breaks late", |_: NoArguments| async {
+        yield_once().await;
+        std::panic::panic_any("the world is gone") as &str
+    });
+    let work = FnTool::new("work", "works", |_: NoArguments| "done");
+    let toolbox = Toolbox::builder().tool(broken).tool(work).independent(true).build().unwrap();
+    let model = ScriptedModel::new([calls(&["work", "broken", "work", "work"])]);
+    let (rollout, _) = pollster::block_on(run(&model, &toolbox, Budget::actions(2)).execute(&ToolLoop::default()));
+    assert_eq!(rollout.actions.len(), 1);
+    assert!(!rollout.reaches(2));
+}
+
+/// An agent that asks for twenty answers at once.
+struct Impatient;
+
+impl Agent for Impatient {
+    fn resume<'a>(&'a self, history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+        Box::pin(async move {
+            let asked = (0..20).map(|_| cx.respond(&history));
+            let answers = futures_util::future::join_all(asked).await;
+            for response in answers.into_iter().flatten() {
+                for call in response.tool_calls() {
+                    cx.call(call).await?;
+                }
+            }
+            Ok(Turn::Ended(history))
+        })
+    }
+}
+
+/// A model that takes a while.
+struct Slow(ScriptedModel);
+
+impl Model for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+        Box::pin(async move {
+            yield_once().await;
+            self.0.respond(prompt).await
+        })
+    }
+}
+
+#[test]
+fn answers_asked_for_side_by_side_are_within_the_budget_too() {
+    let (model, ran) = (Slow(ScriptedModel::new((0..20).map(|_| calls(&["work", "work"])))), Arc::default());
+    let (rollout, _) = pollster::block_on(run(&model, &toolbox(&ran), Budget::actions(3)).execute(&Impatient));
+    assert_eq!((rollout.n_answers, model.0.asked().len(), rollout.actions.len()), (3, 3, 6));
+}
+
+#[test]
+fn what_the_record_cannot_answer_ends_the_run_with_that_reason() {
+    struct Closed;
+    impl retrace_env::Dispatch for Closed {
+        fn dispatch<'a>(&'a self, name: &'a str, _: &'a str) -> BoxFuture<'a, Result<ToolOutput, CallError>> {
+            Box::pin(async move {
+                match name {
+                    "known" => Ok(ToolOutput::ok("as recorded")),
+                    _ => Err(CallError::OffTheRecord { call: format!("{name}({{}})") }),
+                }
+            })
+        }
+    }
+    let model = ScriptedModel::new([calls(&["known", "new", "known"])]);
+    let (rollout, _) =
+        pollster::block_on(run(&model, &Toolbox::over([], Closed), Budget::actions(9)).execute(&ToolLoop::default()));
+    assert_eq!(rollout.end, EndReason::OffTheRecord { call: "new({})".to_owned() });
+    assert_eq!(rollout.actions.len(), 1);
+}
+
+fn spending(names: &[&str], tokens: u64) -> Step {
+    let content = names.iter().map(|name| retrace_events::PartBody::ToolCall(call(name)).into()).collect();
+    let usage = Usage { input_tokens: tokens - 1, output_tokens: 1, ..Usage::default() };
+    Response { content, usage: Some(usage), ..Response::default() }.into()
+}
+
+#[test]
+fn a_live_run_ends_at_its_limits_and_says_which() {
+    let script = || (0..9).map(|_| spending(&["work"], 100)).collect::<Vec<_>>();
+    let (rollout, ..) = execute(script(), Budget { max_requests: Some(4), ..Budget::default() });
+    assert_eq!((rollout.end, rollout.actions.len()), (EndReason::RequestLimit, 4));
+    let (rollout, ..) = execute(script(), Budget { max_total_tokens: Some(250), ..Budget::default() });
+    assert_eq!((rollout.end, rollout.actions.len()), (EndReason::TokenLimit, 3));
+}
+
+#[test]
+fn summary_calls_count_toward_the_limits_of_a_live_run() {
+    let summary = || Response { content: vec![Part::text("so far, so good")], ..Response::default() };
+    // The loop asks for an answer, then for a summary before each further answer.
+    let script = vec![calls(&["work"]), summary().into(), calls(&["work"]), summary().into(), calls(&["work"])];
+    let (model, ran) = (ScriptedModel::new(script), Arc::default());
+    let compaction = Compaction { strategy: Arc::new(Summarize::new(2)), max_events: 2 };
+    let (rollout, _) = pollster::block_on(
+        run(&model, &toolbox(&ran), Budget { max_requests: Some(4), ..Budget::default() })
+            .execute(&ToolLoop::compacting(compaction)),
+    );
+    assert_eq!((rollout.end, rollout.n_answers, model.asked().len()), (EndReason::RequestLimit, 2, 4));
+}
+
+#[test]
+fn a_loop_compacts_when_its_history_has_grown_and_not_before() {
+    let script = (0..6).map(|_| calls(&["work"])).chain(["done".into()]);
+    let (model, ran) = (ScriptedModel::new(script), Arc::default());
+    let compaction = Compaction { strategy: Arc::new(TailWindow::new(2)), max_events: 6 };
+    pollster::block_on(run(&model, &toolbox(&ran), Budget::default()).execute(&ToolLoop::compacting(compaction)));
+    let lengths: Vec<_> = model.asked().iter().map(|asked| asked.events.len()).collect();
+    assert_eq!(lengths, [1, 3, 5, 2, 4, 6, 2]);
+}
+
+#[test]
+fn independent_calls_keep_their_order_whichever_finishes_first() {
+    let order: Arc<Mutex<Vec<String>>> = Arc::default();
+    let note = |name: &'static str, waits: usize| {
+        let order = Arc::clone(&order);
+        FnTool::new_async(name, "waits its turn", move |_: NoArguments| {
+            let order = Arc::clone(&order);
+            async move {
+                for _ in 0..waits {
+                    yield_once().await;
+                }
+                order.lock().unwrap().push(name.to_owned());
+                name
+            }
+        })
+    };
+    let toolbox = Toolbox::builder().tool(note("slow", 3)).tool(note("fast", 0)).independent(true).build().unwrap();
+    let model = ScriptedModel::new([calls(&["slow", "fast"]), "done".into()]);
+    let (rollout, history) = pollster::block_on(run(&model, &toolbox, Budget::default()).execute(&ToolLoop::default()));
+    assert_eq!(*order.lock().unwrap(), ["fast", "slow"]);
+    let names: Vec<_> = rollout.actions.iter().map(|action| action.name()).collect();
+    assert_eq!(names, ["slow", "fast"]);
+    assert_eq!(history.unwrap().len(), 4);
+}
+
+/// A model that calls `work` between 0 and 3 times an answer, as its seed says, and never ends its turn but by 0.
+struct Eager;
+
+impl Model for Eager {
+    fn name(&self) -> &str {
+        "eager"
+    }
+
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+        let n = prompt.seed % 4;
+        let content = (0..n).map(|_| retrace_events::PartBody::ToolCall(call("work")).into()).collect();
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_run_ends_within_its_budget(horizon in 1_usize..8, seed: u64) {
+        let ran = Arc::default();
+            let toolbox = toolbox(&ran);
+            let run = Run { seed, ..run(&Eager, &toolbox, Budget::actions(horizon)) };
+            let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
+        prop_assert!(rollout.n_answers as usize <= horizon);
+        prop_assert!(rollout.actions.len() < horizon + 3);
+        prop_assert_eq!(rollout.end == EndReason::Budget, rollout.actions.len() >= horizon);
+    }
+}
