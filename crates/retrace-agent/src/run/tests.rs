@@ -330,9 +330,9 @@ proptest! {
     #[test]
     fn every_run_ends_within_its_budget(horizon in 1_usize..8, seed: u64) {
         let ran = Arc::default();
-            let toolbox = toolbox(&ran);
-            let run = Run { seed, ..run(&Eager, &toolbox, Budget::actions(horizon)) };
-            let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
+        let toolbox = toolbox(&ran);
+        let run = Run { seed, ..run(&Eager, &toolbox, Budget::actions(horizon)) };
+        let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
         prop_assert!(rollout.n_answers as usize <= horizon);
         prop_assert!(rollout.actions.len() < horizon + 3);
         prop_assert_eq!(rollout.end == EndReason::Budget, rollout.actions.len() >= horizon);
