@@ -1,0 +1,1 @@
+//! Agents, strategies and environments that are programs in any language.

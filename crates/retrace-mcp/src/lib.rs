@@ -1,0 +1,1 @@
+//! An environment over an MCP server.

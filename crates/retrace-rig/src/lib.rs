@@ -1,0 +1,1 @@
+//! A model over any provider of rig.
