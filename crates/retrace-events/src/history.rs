@@ -1,9 +1,10 @@
 //! A history: the events an agent resumes from, sharing its prefix with every other history of the same recording.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::event::Event;
 use crate::part::Part;
+use crate::sent::{SentChain, SentHash};
 
 /// A list of events: a prefix shared with others, and events of its own after it.
 ///
@@ -13,18 +14,20 @@ pub struct History {
     shared: Arc<[Arc<Event>]>,
     n_shared: usize,
     own: Vec<Arc<Event>>,
+    /// Of all its events, once it was asked for.
+    chain: OnceLock<SentChain>,
 }
 
 impl History {
     /// A history of these events, all of them shared by its clones.
     pub fn new(events: impl Into<Arc<[Arc<Event>]>>) -> Self {
         let shared = events.into();
-        Self { n_shared: shared.len(), shared, own: Vec::new() }
+        Self { n_shared: shared.len(), shared, own: Vec::new(), chain: OnceLock::new() }
     }
 
     /// The first `n` of shared events, or all of them if there are fewer.
     pub fn prefix(events: &Arc<[Arc<Event>]>, n: usize) -> Self {
-        Self { shared: Arc::clone(events), n_shared: n.min(events.len()), own: Vec::new() }
+        Self { n_shared: n.min(events.len()), ..Self::new(Arc::clone(events)) }
     }
 
     /// The events shared with other histories.
@@ -64,7 +67,11 @@ impl History {
 
     /// Appends an event of its own.
     pub fn push(&mut self, event: impl Into<Arc<Event>>) {
-        self.own.push(event.into());
+        let event = event.into();
+        if let Some(chain) = self.chain.get_mut() {
+            chain.push(&event);
+        }
+        self.own.push(event);
     }
 
     /// The events, oldest first, as pointers to share.
@@ -82,6 +89,12 @@ impl History {
         let newest_response =
             self.iter().rev().position(|event| matches!(**event, Event::Response(_))).map(|back| self.len() - 1 - back);
         Sent { history: self, newest_response }
+    }
+
+    /// The hash of what of it a model is sent. Once asked for, it grows with the history, and goes to its clones: each
+    /// event is hashed once.
+    pub fn sent_hash(&self) -> SentHash {
+        self.chain.get_or_init(|| SentChain::of(self.events())).hash()
     }
 }
 

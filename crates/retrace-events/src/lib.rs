@@ -45,6 +45,7 @@
 pub mod codec;
 pub mod cuts;
 pub mod pairing;
+pub mod sent;
 pub mod tokens;
 
 #[cfg(test)]
