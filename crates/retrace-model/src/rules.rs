@@ -289,7 +289,7 @@ mod tests {
                 let (name, id) = it.split_once('.').unwrap();
                 ToolCall::new(id, name, "{}")
             };
-            list.split(',').map(call).collect::<Vec<_>>()
+            list.split_terminator(',').map(call).collect::<Vec<_>>()
         };
         let event = |word: &str| match word.split_once(':').unwrap_or((word, "")) {
             ("u", _) => Event::request("go on"),
@@ -336,10 +336,9 @@ mod tests {
             "u A:read.1,write.2 R:read.1 R:write.2",
             "u A:read.0 R:read.0 A:write.0 R:write.0",
             "u A:read.,read. R:read.,read.",
-            "s A:read.1 R:read.1 a w A:read.1 w",
+            "s A:read.1 R:read.1 R: a w A:read.1 R: R:read.1 w",
         ] {
-            let expected = if text.ends_with("A:read.1 w") { 1 } else { 0 };
-            assert_eq!(flaws(text).len(), expected, "{text}: {:?}", flaws(text));
+            assert_eq!(flaws(text), [""; 0], "{text}");
         }
     }
 
