@@ -1,0 +1,225 @@
+//! The keeper: the one thread that starts programs and ends them.
+
+use std::io;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{oneshot, watch};
+
+use crate::guard::Guard;
+use crate::system::{self, Signal};
+
+/// How long a program that was let go may take to end by itself, before it is asked to.
+const UNTIL_ASKED: Duration = Duration::from_secs(1);
+/// How long until it is killed.
+const UNTIL_KILLED: Duration = Duration::from_secs(2);
+
+/// Enough for a thread that only waits.
+const SMALL_STACK: usize = 128 * 1024;
+
+/// A child process and its pipes. When it is dropped, the process ends: by itself, or with its group.
+pub(crate) struct Owned {
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) stdout: Option<ChildStdout>,
+    pub(crate) stderr: Option<ChildStderr>,
+    kept: Arc<Kept>,
+}
+
+/// A child process, as its owner and the threads that end it share it.
+struct Kept {
+    id: u32,
+    /// Until it was reaped. While this is locked and holds it, its id and that of its group are its own.
+    child: Mutex<Option<Child>>,
+    status: watch::Sender<Option<ExitStatus>>,
+    left: Mutex<Left>,
+}
+
+/// What is dropped when the process has ended and its owner is gone.
+#[derive(Default)]
+struct Left {
+    belongings: Vec<Box<dyn Send>>,
+    owner_is_gone: Option<Ending>,
+    has_ended: bool,
+}
+
+enum Job {
+    Start { command: Command, reply: oneshot::Sender<io::Result<Owned>> },
+    End(Arc<Kept>),
+}
+
+/// Starts a program.
+pub(crate) async fn start(command: Command) -> io::Result<Owned> {
+    let (reply, answer) = oneshot::channel();
+    send(Job::Start { command, reply })?;
+    answer.await.map_err(|_| lost())?
+}
+
+/// Blocks until the processes whose owners are gone have ended, which takes at most three seconds, and says whether they
+/// have. To be called before the program ends, so that what they work in is removed.
+pub fn settle() -> bool {
+    let (n_ending, none) = &ENDING;
+    let (n_ending, _) = none
+        .wait_timeout_while(lock(n_ending), UNTIL_KILLED + Duration::from_secs(1), |n_ending| *n_ending > 0)
+        .unwrap_or_else(PoisonError::into_inner);
+    *n_ending == 0
+}
+
+impl Owned {
+    pub(crate) fn id(&self) -> u32 {
+        self.kept.id
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn status(&self) -> watch::Receiver<Option<ExitStatus>> {
+        self.kept.status.subscribe()
+    }
+
+    /// Drops this when the process has ended and its owner is gone.
+    pub(crate) fn keep(&self, belonging: Box<dyn Send>) {
+        lock(&self.kept.left).belongings.push(belonging);
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let mut left = lock(&self.kept.left);
+        if left.has_ended {
+            let belongings = std::mem::take(&mut left.belongings);
+            drop(left);
+            drop(belongings);
+        } else {
+            left.owner_is_gone = Some(Ending::new());
+            drop(left);
+            // Without a keeper there is no process.
+            let _ = send(Job::End(Arc::clone(&self.kept)));
+        }
+    }
+}
+
+impl Kept {
+    /// Sends a signal to its group, unless it was reaped.
+    fn signal(&self, signal: Signal) {
+        if let Some(child) = &mut *lock(&self.child) {
+            system::signal_group(child, signal);
+        }
+    }
+
+    /// Blocks until it has ended, ends what it started, and reaps it.
+    fn see_out(&self, guard: &Mutex<Guard>) {
+        system::wait_unreaped(&self.child, self.id);
+        let mut child = lock(&self.child);
+        let status = child.as_mut().map(|child| {
+            system::signal_group(child, Signal::KILL);
+            // Before it is reaped, since then another group may get the id.
+            lock(guard).forget(self.id);
+            // If somebody else has reaped it, nobody knows how it ended.
+            child.wait().unwrap_or_default()
+        });
+        *child = None;
+        drop(child);
+        let mut left = lock(&self.left);
+        left.has_ended = true;
+        let gone = left.owner_is_gone.take();
+        let belongings = if gone.is_some() { std::mem::take(&mut left.belongings) } else { Vec::new() };
+        drop(left);
+        drop(belongings);
+        self.status.send_replace(status);
+        drop(gone);
+    }
+}
+
+/// Runs the keeper. It ends with this process only, since with it would end all that it started.
+fn keep(jobs: &Receiver<Job>) {
+    let guard = Arc::new(Mutex::new(Guard::start()));
+    let mut due: Vec<(Instant, Signal, Arc<Kept>)> = Vec::new();
+    loop {
+        let next = due.iter().map(|(at, ..)| *at).min();
+        let job = match next {
+            Some(at) => jobs.recv_timeout(at.saturating_duration_since(Instant::now())),
+            None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match job {
+            // If nobody waits any more, what was started is dropped here.
+            Ok(Job::Start { command, reply }) => drop(reply.send(start_here(command, &guard))),
+            Ok(Job::End(kept)) => {
+                let now = Instant::now();
+                due.push((now + UNTIL_ASKED, Signal::TERM, Arc::clone(&kept)));
+                due.push((now + UNTIL_KILLED, Signal::KILL, kept));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let now = Instant::now();
+        due.retain(|(at, signal, kept)| {
+            if *at <= now {
+                kept.signal(*signal);
+            }
+            *at > now && lock(&kept.child).is_some()
+        });
+    }
+}
+
+/// Starts a program in this thread, whose end would be its own, and a thread that waits for it.
+fn start_here(mut command: Command, guard: &Arc<Mutex<Guard>>) -> io::Result<Owned> {
+    system::lead_group(&mut command);
+    system::die_with_this_thread(&mut command);
+    let mut child = command.spawn()?;
+    let id = child.id();
+    lock(guard).watch(id);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let kept =
+        Arc::new(Kept { id, child: Mutex::new(Some(child)), status: watch::Sender::new(None), left: Mutex::default() });
+    let waiter = thread::Builder::new().name(format!("retrace-wait-{id}")).stack_size(SMALL_STACK).spawn({
+        let (kept, guard) = (Arc::clone(&kept), Arc::clone(guard));
+        move || kept.see_out(&guard)
+    });
+    if let Err(error) = waiter {
+        kept.signal(Signal::KILL);
+        kept.see_out(guard);
+        return Err(error);
+    }
+    Ok(Owned { stdin, stdout, stderr, kept })
+}
+
+fn send(job: Job) -> io::Result<()> {
+    static KEEPER: OnceLock<Option<Sender<Job>>> = OnceLock::new();
+    let keeper = KEEPER.get_or_init(|| {
+        let (sender, jobs) = mpsc::channel();
+        let thread = thread::Builder::new().name("retrace-keeper".to_owned()).spawn(move || keep(&jobs));
+        thread.ok().map(|_| sender)
+    });
+    keeper.as_ref().ok_or_else(lost)?.send(job).map_err(|_| lost())
+}
+
+fn lost() -> io::Error {
+    io::Error::other("the thread that starts programs could not be started")
+}
+
+/// How many processes end, whose owners are gone.
+static ENDING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// One of them.
+struct Ending;
+
+impl Ending {
+    fn new() -> Self {
+        *lock(&ENDING.0) += 1;
+        Self
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        *lock(&ENDING.0) -= 1;
+        ENDING.1.notify_all();
+    }
+}
+
+/// What these locks protect is whole whenever they are free.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
