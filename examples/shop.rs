@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use retrace_agent::{Budget, Run, ToolLoop};
 use retrace_env::{FnTool, NoArguments, ReplayEnvironment, Toolbox, ToolboxBuilder};
 use retrace_events::{Event, Header, History, Part, PartBody, Recording, Response, ToolCall};
-use retrace_model::{BoxFuture, Model, ModelError, Prompt};
+use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt};
 use retrace_report::{View, text};
 use retrace_score::Report;
 use retrace_strategies::{Summarize, TailWindow};
@@ -58,9 +58,9 @@ impl Model for Clerk {
         "clerk"
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         let content = vec![self.answer(prompt)];
-        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
     }
 }
 
@@ -105,6 +105,7 @@ async fn record(number: u64) -> Result<Recording, Box<dyn Error>> {
         toolbox: &toolbox,
         budget: Budget::actions(20),
         seed: number,
+        observer: None,
     };
     let (_, history) = run.execute(&ToolLoop::default()).await;
     let history = history.ok_or("the run broke off")?;

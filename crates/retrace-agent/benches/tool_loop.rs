@@ -5,7 +5,7 @@ use divan::{Bencher, counter::ItemsCount};
 use retrace_agent::{Budget, Run, ToolLoop};
 use retrace_env::{FnTool, NoArguments, Toolbox};
 use retrace_events::{Event, History, PartBody, Response, ToolCall};
-use retrace_model::{BoxFuture, Model, ModelError, Prompt};
+use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt};
 
 const HISTORIES: [usize; 3] = [10, 1_000, 100_000];
 const N_CALLS: usize = 50;
@@ -22,9 +22,9 @@ impl Model for Blind {
         "blind"
     }
 
-    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         let content = vec![PartBody::ToolCall(ToolCall::new("c1", "work", "{}")).into()];
-        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
     }
 }
 
@@ -44,6 +44,7 @@ fn model_calls_in_the_loop(bencher: Bencher, n_events: usize) {
             toolbox: &toolbox,
             budget: Budget::actions(N_CALLS),
             seed: 0,
+            observer: None,
         };
         pollster::block_on(run.execute(&ToolLoop::default()))
     });

@@ -23,6 +23,7 @@ fn main() -> Result<(), ToolboxError> {
         toolbox: &toolbox,
         budget: Budget::actions(5),
         seed: 0,
+        observer: None,
     };
     let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
     for action in &rollout.actions {

@@ -1,5 +1,6 @@
 //! How much a run may use, and what it has used.
 
+use retrace_events::sent::SentHash;
 use retrace_events::{Action, EndReason, Response};
 
 /// How much a run may use. What is not set is not limited.
@@ -28,6 +29,8 @@ pub(crate) struct Account {
     pub(crate) n_requests: u64,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
+    /// What the model was sent when it was asked for its first answer, if it says so.
+    pub(crate) sent: Option<SentHash>,
     /// Calls that the model has issued and the agent has not yet made.
     n_issued: usize,
 }
@@ -71,15 +74,23 @@ impl Account {
     }
 
     /// Books a response, of the agent's model or of a compaction's.
-    pub(crate) fn book_response(&mut self, response: &Response, is_answer: bool) {
+    pub(crate) fn book_response(&mut self, response: &Response, sent: Option<SentHash>, is_answer: bool) {
         if let Some(usage) = &response.usage {
             self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
             self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
         }
         if is_answer {
+            if self.n_answers == 0 {
+                self.sent = sent;
+            }
             self.n_answers += 1;
             self.n_issued += response.tool_calls().count();
         }
+    }
+
+    /// Whether every call that was issued has finished.
+    pub(crate) fn is_round_closed(&self) -> bool {
+        self.n_issued == 0 && self.n_finished == self.actions.len()
     }
 
     /// Opens a call and gives its place among the actions.

@@ -8,9 +8,10 @@ use std::task::Poll;
 use futures_core::future::BoxFuture;
 use futures_util::FutureExt;
 use retrace_env::{CallError, Toolbox};
+use retrace_events::sent::SentHash;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, History, Response, ToolCall, ToolResult, ToolSpec, panic_text};
-use retrace_model::{Model, ModelError, Prompt, mix};
+use retrace_events::{Action, EndReason, Event, History, Response, ToolCall, ToolResult, ToolSpec, panic_text};
+use retrace_model::{Answer, Model, ModelError, Prompt, mix};
 use retrace_strategies::{Ask, CompactError, RunSoFar};
 use tracing::{Instrument, info_span};
 
@@ -23,8 +24,12 @@ pub struct RunContext<'a> {
     toolbox: &'a Toolbox,
     budget: Budget,
     seed: u64,
+    observer: Option<&'a Observer<'a>>,
     state: Mutex<State>,
 }
+
+/// Is shown each response when it has come, and the results of its calls when all of them are there.
+pub type Observer<'a> = dyn Fn(&Event) + Send + Sync + 'a;
 
 /// Why a run goes no further, though nothing is wrong with the agent.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -44,6 +49,8 @@ pub enum Halt {
 #[derive(Default)]
 struct State {
     account: Account,
+    /// Results that the observer has not been shown, each with the place of its call.
+    results: Vec<(usize, ToolResult)>,
     /// The first thing that ended the run.
     end: Option<Ended>,
 }
@@ -62,8 +69,9 @@ impl<'a> RunContext<'a> {
         toolbox: &'a Toolbox,
         budget: Budget,
         seed: u64,
+        observer: Option<&'a Observer<'a>>,
     ) -> Self {
-        Self { instructions, model, toolbox, budget, seed, state: Mutex::default() }
+        Self { instructions, model, toolbox, budget, seed, observer, state: Mutex::default() }
     }
 
     /// The agent's own system prompt.
@@ -116,7 +124,15 @@ impl<'a> RunContext<'a> {
         match self.toolbox.call(&call.name, &call.arguments).instrument(span).await {
             Ok(output) => {
                 let result = output.into_result(call);
-                self.state().account.finish_call(place, Action::of(call, &result));
+                let mut state = self.state();
+                state.account.finish_call(place, Action::of(call, &result));
+                if let Some(observer) = self.observer {
+                    state.results.push((place, result.clone()));
+                    if state.account.is_round_closed() {
+                        state.show_results(observer);
+                    }
+                }
+                drop(state);
                 Ok(result)
             }
             Err(error) => {
@@ -163,19 +179,43 @@ impl<'a> RunContext<'a> {
         let answer = answer.unwrap_or_else(|panic| {
             Err(ModelError::Unusable { message: format!("the model panicked: {}", panic_text(&*panic)) })
         });
-        let response = answer.map_err(Halt::Model)?;
+        let Answer { response, sent } = answer.map_err(Halt::Model)?;
+        if sent.is_some_and(|sent| sent != prompt.history.sent_hash()) {
+            let message = "the model was not sent the history that it was to answer".to_owned();
+            return Err(Halt::Model(ModelError::Unusable { message }));
+        }
         drop(asking);
-        self.state().account.book_response(&response, is_answer);
+        self.book(&response, sent, is_answer);
         Ok(response)
     }
 
+    /// Books a response, and shows it.
+    fn book(&self, response: &Response, sent: Option<SentHash>, is_answer: bool) {
+        let mut state = self.state();
+        state.account.book_response(response, sent, is_answer);
+        if let Some(observer) = self.observer.filter(|_| is_answer) {
+            observer(&Event::Response(response.clone()));
+        }
+    }
+
     pub(crate) fn into_parts(self) -> (Account, Option<Ended>) {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(observer) = self.observer.filter(|_| !state.results.is_empty()) {
+            // The round broke off; what it had is shown.
+            state.show_results(observer);
+        }
         (state.account, state.end)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn show_results(&mut self, observer: &Observer<'_>) {
+        self.results.sort_by_key(|(place, _)| *place);
+        observer(&Event::results(self.results.drain(..).map(|(_, result)| result)));
     }
 }
 

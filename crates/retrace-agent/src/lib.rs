@@ -17,6 +17,7 @@
 //!     toolbox: &Toolbox::builder().build()?,
 //!     budget: Budget::actions(5),
 //!     seed: 0,
+//!     observer: None,
 //! };
 //! let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
 //! assert!(rollout.actions[0].is_blocked());
@@ -32,7 +33,7 @@ mod tool_loop;
 
 pub use agent::{Agent, AgentError, Turn};
 pub use budget::Budget;
-pub use context::{Halt, RunContext};
+pub use context::{Halt, Observer, RunContext};
 pub use futures_core::future::BoxFuture;
 pub use run::Run;
 pub use tool_loop::{Compaction, ToolLoop};

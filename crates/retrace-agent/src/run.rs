@@ -14,7 +14,7 @@ use retrace_model::Model;
 
 use crate::agent::{Agent, AgentError, Turn};
 use crate::budget::Budget;
-use crate::context::{Ended, Halt, RunContext};
+use crate::context::{Ended, Halt, Observer, RunContext};
 
 /// All that one run of an agent takes.
 pub struct Run<'a> {
@@ -30,6 +30,8 @@ pub struct Run<'a> {
     pub budget: Budget,
     /// What the seeds of its prompts are made from.
     pub seed: u64,
+    /// Who is shown what happens, as it happens.
+    pub observer: Option<&'a Observer<'a>>,
 }
 
 impl Run<'_> {
@@ -47,7 +49,7 @@ impl Run<'_> {
         agent: &dyn Agent,
         deadline: impl Future<Output = String>,
     ) -> (Rollout, Option<History>) {
-        let cx = RunContext::new(self.instructions, self.model, self.toolbox, self.budget, self.seed);
+        let cx = RunContext::new(self.instructions, self.model, self.toolbox, self.budget, self.seed, self.observer);
         let turn = AssertUnwindSafe(agent.resume(self.history, &cx)).catch_unwind();
         let turn = match select(pin!(turn), pin!(deadline)).await {
             Either::Left((Ok(turn), _)) => turn,
@@ -80,6 +82,7 @@ impl Run<'_> {
             n_answers: u32::try_from(account.n_answers).unwrap_or(u32::MAX),
             input_tokens: account.input_tokens,
             output_tokens: account.output_tokens,
+            sent: account.sent,
         };
         (rollout, history)
     }

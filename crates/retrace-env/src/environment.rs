@@ -5,7 +5,7 @@ use std::error::Error;
 use futures_core::future::BoxFuture;
 use retrace_events::{Boundary, Outcome};
 
-use crate::replay::Replay;
+use crate::replay::{Replay, replay};
 use crate::tool::CallError;
 use crate::toolbox::{Toolbox, ToolboxError};
 
@@ -15,11 +15,24 @@ use crate::toolbox::{Toolbox, ToolboxError};
 /// at once. Nothing of an implementation but that world outlives a future that was dropped. Whether worlds are really
 /// apart can be asked with [`check_rebuilds`](crate::check_rebuilds).
 pub trait Environment: Send + Sync {
-    /// A toolbox whose world is in the state of the boundary.
+    /// A toolbox whose world is in the state that recordings start from.
+    ///
+    /// # Errors
+    /// When the world cannot be built.
+    fn open(&self) -> BoxFuture<'_, Result<Toolbox, RestoreError>>;
+
+    /// A toolbox whose world is in the state of the boundary: a fresh one, in which the recorded calls before it were
+    /// executed again.
     ///
     /// # Errors
     /// When the world cannot be built or brought to that state. That costs the boundary its rollouts, not the run.
-    fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>>;
+    fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
+        Box::pin(async move {
+            let toolbox = self.open().await?;
+            let replay = replay(boundary, &toolbox).await?;
+            Ok(Restored { toolbox, replay })
+        })
+    }
 }
 
 /// A world restored to the state of a boundary.

@@ -37,6 +37,12 @@ impl RecordedEnvironment {
 }
 
 impl Environment for RecordedEnvironment {
+    /// There is no world without a recording.
+    fn open(&self) -> BoxFuture<'_, Result<Toolbox, RestoreError>> {
+        let source = "it answers out of recordings, and has no world to start from".into();
+        Box::pin(std::future::ready(Err(RestoreError::Environment { source })))
+    }
+
     fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
         Box::pin(async move {
             let trajectory = boundary.trajectory();

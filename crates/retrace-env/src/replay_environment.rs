@@ -11,7 +11,7 @@ use retrace_events::Boundary;
 use crate::environment::{Environment, RestoreError, Restored};
 use crate::menu::MenuCache;
 use crate::per_recording::PerRecording;
-use crate::replay::{Replay, replay};
+use crate::replay::Replay;
 use crate::text::panic_text;
 use crate::toolbox::{IntoToolbox, Toolbox};
 
@@ -60,15 +60,21 @@ impl ReplayEnvironment {
 }
 
 impl Environment for ReplayEnvironment {
-    fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
-        Box::pin(async move {
-            // A world that panics while it is built or cloned costs its recording, not the run.
-            AssertUnwindSafe(self.0.restore(boundary)).catch_unwind().await.unwrap_or_else(|panic| {
-                let source = format!("it panicked: {}", panic_text(&*panic)).into();
-                Err(RestoreError::Environment { source })
-            })
-        })
+    fn open(&self) -> BoxFuture<'_, Result<Toolbox, RestoreError>> {
+        Box::pin(or_panic(self.0.open()))
     }
+
+    fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
+        Box::pin(or_panic(self.0.restore(boundary)))
+    }
+}
+
+/// A world that panics while it is built or cloned costs its recording, not the run.
+async fn or_panic<T>(world: BoxFuture<'_, Result<T, RestoreError>>) -> Result<T, RestoreError> {
+    AssertUnwindSafe(world).catch_unwind().await.unwrap_or_else(|panic| {
+        let source = format!("it panicked: {}", panic_text(&*panic)).into();
+        Err(RestoreError::Environment { source })
+    })
 }
 
 struct FreshWorlds<F> {
@@ -77,12 +83,8 @@ struct FreshWorlds<F> {
 }
 
 impl<F: Fn() -> T + Send + Sync, T: IntoToolbox> Environment for FreshWorlds<F> {
-    fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
-        Box::pin(async move {
-            let toolbox = (self.factory)().into_toolbox(&self.menus)?;
-            let replay = replay(boundary, &toolbox).await?;
-            Ok(Restored { toolbox, replay })
-        })
+    fn open(&self) -> BoxFuture<'_, Result<Toolbox, RestoreError>> {
+        Box::pin(async move { (self.factory)().into_toolbox(&self.menus) })
     }
 }
 
@@ -119,6 +121,13 @@ where
     F: Fn(&Arc<Mutex<W>>) -> T + Send + Sync,
     T: IntoToolbox,
 {
+    fn open(&self) -> BoxFuture<'_, Result<Toolbox, RestoreError>> {
+        Box::pin(async move {
+            let world = lock(&self.world).clone();
+            Ok(self.toolbox(world)?.1)
+        })
+    }
+
     fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
         Box::pin(async move {
             let Snapshot { world, replay } = self.snapshot(boundary).await?;

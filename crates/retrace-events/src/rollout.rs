@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
 use crate::quote::Quotable;
+use crate::sent::SentHash;
 
 /// Which history an agent was resumed from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,6 +48,9 @@ pub struct Rollout {
     /// Tokens of all its answers together, as far as the model reported them.
     #[serde(default)]
     pub output_tokens: u64,
+    /// The hash of what its model was sent of the history that it was resumed from, if the model says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<SentHash>,
 }
 
 /// Why a rollout, or a live run, ended.
@@ -131,7 +135,7 @@ impl Rollout {
     /// A rollout that broke before it did anything.
     pub fn failed(stage: Stage, message: impl Into<String>) -> Self {
         let end = EndReason::Failed(Failure { stage, message: message.into() });
-        Self { actions: Vec::new(), end, n_answers: 0, input_tokens: 0, output_tokens: 0 }
+        Self { actions: Vec::new(), end, n_answers: 0, input_tokens: 0, output_tokens: 0, sent: None }
     }
 
     /// Whether it says what the agent does within `horizon` actions: it ended of itself, or finished that many.
@@ -186,7 +190,7 @@ mod tests {
             Action::new("login", " {\"user\": 1.0} ", Outcome::Ok, None),
             Action::new("check", "not json", Outcome::NotFound, Some("ValueError".to_owned())),
         ];
-        Rollout { actions, end, n_answers: 3, input_tokens: u64::MAX, output_tokens: 0 }
+        Rollout { actions, end, n_answers: 3, input_tokens: u64::MAX, output_tokens: 0, sent: None }
     }
 
     fn ends() -> [EndReason; 6] {
@@ -219,7 +223,8 @@ mod tests {
         let rollout: Rollout = serde_json::from_str(json).unwrap();
         let action = Action::new("check", "{}", Outcome::Error, Some("E".to_owned()));
         let end = EndReason::Failed(Failure { stage: Stage::Model, message: "m".to_owned() });
-        let expected = Rollout { actions: vec![action], end, n_answers: 0, input_tokens: 0, output_tokens: 0 };
+        let expected =
+            Rollout { actions: vec![action], end, n_answers: 0, input_tokens: 0, output_tokens: 0, sent: None };
         assert_eq!(rollout, expected);
         for end in
             ["\"budget\"", "\"answer\"", "\"request_limit\"", "\"token_limit\"", r#"{"off_the_record":{"call":"c"}}"#]

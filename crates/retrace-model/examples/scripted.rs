@@ -25,7 +25,7 @@ fn main() -> Result<(), ModelError> {
 
     let history = History::from(vec![Event::request("Keep every item in stock.")]);
     let prompt = Prompt { instructions: Some("You run a shop."), history: &history, tools: &[], seed: 7 };
-    println!("{}", pollster::block_on(patient.respond(&prompt))?.text());
+    println!("{}", pollster::block_on(patient.respond(&prompt))?.response.text());
     println!("asked {} times", model.asked().len());
     Ok(())
 }

@@ -11,20 +11,23 @@
 //! let history = History::from(vec![Event::request("Keep every item in stock.")]);
 //! let prompt = Prompt { instructions: None, history: &history, tools: &[], seed: 7 };
 //! let answer = pollster::block_on(model.respond(&prompt))?;
-//! assert_eq!(answer.text(), "All shelves are full.");
+//! assert_eq!(answer.response.text(), "All shelves are full.");
 //! assert_eq!(model.asked()[0].seed, 7);
 //! # Ok::<(), retrace_model::ModelError>(())
 //! ```
 
 mod model;
 mod prompt;
+mod quote;
 mod retry;
+mod rules;
 mod scripted;
 mod seed;
 
 pub use futures_core::future::BoxFuture;
-pub use model::{Model, ModelError};
+pub use model::{Answer, Model, ModelError};
 pub use prompt::Prompt;
 pub use retry::{Backoff, Retry, Sleep};
+pub use rules::{CallAt, Flaw, Rules, Spelling};
 pub use scripted::{Asked, ScriptedModel, Step};
 pub use seed::mix;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_core::future::BoxFuture;
 use retrace_events::Response;
+use retrace_events::sent::SentHash;
 
 use crate::prompt::Prompt;
 
@@ -20,7 +21,17 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// When there is no answer; [`ModelError::is_transient`] says whether another attempt may get one.
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>>;
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>>;
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Its response.
+    pub response: Response,
+    /// The hash of what it was sent of the history, made from the messages that left the program; none where that is
+    /// not known. A caller compares it with [`History::sent_hash`](retrace_events::History::sent_hash).
+    pub sent: Option<SentHash>,
 }
 
 /// Why a model gave no answer.
@@ -78,12 +89,18 @@ impl ModelError {
     }
 }
 
+impl From<Response> for Answer {
+    fn from(response: Response) -> Self {
+        Self { response, sent: None }
+    }
+}
+
 impl<M: Model + ?Sized> Model for Arc<M> {
     fn name(&self) -> &str {
         (**self).name()
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         (**self).respond(prompt)
     }
 }

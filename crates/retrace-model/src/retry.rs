@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use futures_core::future::BoxFuture;
-use retrace_events::Response;
 
-use crate::model::{Model, ModelError};
+use crate::model::{Answer, Model, ModelError};
 use crate::prompt::Prompt;
 use crate::seed::mix;
 
@@ -78,12 +77,12 @@ impl<M: Model, S: Sleep> Model for Retry<M, S> {
         self.model.name()
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         Box::pin(async move {
             let mut n = 0;
             loop {
                 let error = match self.model.respond(prompt).await {
-                    Ok(response) => return Ok(response),
+                    Ok(answer) => return Ok(answer),
                     Err(error) => error,
                 };
                 let Some(wait) = self.backoff.wait(n, &error, prompt.seed) else { return Err(error) };
@@ -119,7 +118,7 @@ mod tests {
         ModelError::RateLimited { message: "slow down".to_owned(), retry_after: retry_after.map(Duration::from_secs) }
     }
 
-    fn ask(script: Vec<crate::Step>, seed: u64) -> (Result<Response, ModelError>, Vec<Duration>, usize) {
+    fn ask(script: Vec<crate::Step>, seed: u64) -> (Result<Answer, ModelError>, Vec<Duration>, usize) {
         let (model, waits) = (ScriptedModel::new(script), Waits::default());
         let history = History::from(Vec::new());
         let prompt = Prompt { instructions: None, history: &history, tools: &[], seed };
@@ -132,7 +131,7 @@ mod tests {
     #[test]
     fn a_transient_error_is_tried_again_and_a_refusal_is_not() {
         let (answer, waits, _) = ask(vec![limited(None).into(), limited(None).into(), "done".into()], 1);
-        assert_eq!(answer.unwrap().text(), "done");
+        assert_eq!(answer.unwrap().response.text(), "done");
         assert_eq!(waits.len(), 2);
 
         let refused = ModelError::Refused { message: "no such model".to_owned() };

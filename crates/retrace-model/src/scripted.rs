@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_core::future::BoxFuture;
 use retrace_events::{Event, Part, Response, ToolCall, ToolSpec};
 
-use crate::model::{Model, ModelError};
+use crate::model::{Answer, Model, ModelError};
 use crate::prompt::Prompt;
 
 /// A model for tests: it gives the answers of a script in order, whatever it is asked, and tells what it was asked.
@@ -52,7 +52,7 @@ impl Model for ScriptedModel {
         "scripted"
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         let asked = Asked {
             instructions: prompt.instructions.map(str::to_owned),
             events: prompt.history.iter().cloned().collect(),
@@ -65,6 +65,7 @@ impl Model for ScriptedModel {
             || Err(ModelError::Refused { message: "the script of the model has run out".to_owned() }),
             |Step(answer)| answer,
         );
+        let answer = answer.map(|response| Answer { response, sent: Some(prompt.history.sent_hash()) });
         Box::pin(std::future::ready(answer))
     }
 }

@@ -26,7 +26,7 @@ fn rollout(line: &str) -> Rollout {
         Some(error) => EndReason::Failed(Failure { stage: Stage::Model, message: error.to_owned() }),
     };
     let actions = calls.split_whitespace().map(action).collect();
-    Rollout { actions, end, n_answers: 3, input_tokens: 4_100, output_tokens: 120 }
+    Rollout { actions, end, n_answers: 3, input_tokens: 4_100, output_tokens: 120, sent: None }
 }
 
 fn compacted(tokens: u64, post: &[&str]) -> StrategyOutcome {

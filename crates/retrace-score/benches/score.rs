@@ -27,6 +27,7 @@ fn rollout(number: usize) -> Rollout {
         n_answers: 5,
         input_tokens: 9_000,
         output_tokens: 300,
+        sent: None,
     }
 }
 

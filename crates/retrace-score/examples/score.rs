@@ -18,7 +18,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rollout = |tools: &[(&str, Outcome)]| {
         let events: Vec<Event> = tools.iter().flat_map(|&(tool, outcome)| round("c", tool, outcome)).collect();
         let end = retrace_events::EndReason::Budget;
-        Rollout { actions: actions_from_events(&events), end, n_answers: 3, input_tokens: 0, output_tokens: 0 }
+        Rollout {
+            actions: actions_from_events(&events),
+            end,
+            n_answers: 3,
+            input_tokens: 0,
+            output_tokens: 0,
+            sent: None,
+        }
     };
 
     let prefix: Vec<Event> = [Event::request("restock")].into_iter().chain(round("c1", "login", Outcome::Ok)).collect();

@@ -437,7 +437,7 @@ mod tests {
             Some(error) => EndReason::Failed(Failure { stage: Stage::Model, message: error.to_owned() }),
         };
         let actions = calls.split_whitespace().map(action).collect();
-        Rollout { actions, end, n_answers: 1, input_tokens: 100, output_tokens: 10 }
+        Rollout { actions, end, n_answers: 1, input_tokens: 100, output_tokens: 10, sent: None }
     }
 
     fn ran(compaction: Compaction, post: &[&str]) -> StrategyOutcome {

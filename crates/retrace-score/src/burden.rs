@@ -49,6 +49,7 @@ pub struct Burden {
 ///     n_answers: 4,
 ///     input_tokens: 0,
 ///     output_tokens: 0,
+///     sent: None,
 /// };
 /// let executed = HashSet::from([read("a", Outcome::Ok).signature().clone()]);
 ///

@@ -37,6 +37,7 @@ fn rollout() -> impl Strategy<Value = Rollout> {
         n_answers,
         input_tokens,
         output_tokens,
+        sent: None,
     })
 }
 
@@ -164,6 +165,7 @@ fn the_walk_from_rollout_to_delta_is_as_the_documentation_says() {
         n_answers: 3,
         input_tokens: 0,
         output_tokens: 0,
+        sent: None,
     };
     let executed: ExecutedCalls = [action("login"), action("list")].iter().collect();
     let check = |text: &str, expected: (u64, u64, u64, bool)| {

@@ -13,7 +13,7 @@
 //!         [Event::calls([call]), Event::results([result])]
 //!     });
 //!     let actions = actions_from_events(&events.collect::<Vec<_>>());
-//!     Rollout { actions, end: EndReason::Answer, n_answers: 3, input_tokens: 0, output_tokens: 0 }
+//!     Rollout { actions, end: EndReason::Answer, n_answers: 3, input_tokens: 0, output_tokens: 0, sent: None }
 //! };
 //! let executed = HashSet::from([Signature::of("login", "{}")]);
 //!

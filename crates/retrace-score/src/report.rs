@@ -1,6 +1,7 @@
 //! The data of a report: what came out of a whole verification.
 
 use indexmap::IndexMap;
+use retrace_events::sent::SentHash;
 use retrace_events::{Action, EndReason, Rollout};
 use retrace_stats::{Exact, Interval};
 use serde::{Serialize, Serializer};
@@ -355,7 +356,7 @@ impl ArmReport {
 
 impl Serialize for RolloutReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Rollout { actions, end, n_answers, input_tokens, output_tokens } = &self.rollout;
+        let Rollout { actions, end, n_answers, input_tokens, output_tokens, sent } = &self.rollout;
         let actions = actions.iter().zip(self.burdens.refetches());
         RolloutFields {
             actions: actions.map(|(action, &refetch)| ActionFields { action, refetch }).collect(),
@@ -363,6 +364,7 @@ impl Serialize for RolloutReport {
             n_answers: *n_answers,
             input_tokens: *input_tokens,
             output_tokens: *output_tokens,
+            sent: *sent,
         }
         .serialize(serializer)
     }
@@ -375,6 +377,8 @@ struct RolloutFields<'a> {
     n_answers: u32,
     input_tokens: u64,
     output_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent: Option<SentHash>,
 }
 
 #[derive(Serialize)]

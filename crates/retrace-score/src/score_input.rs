@@ -435,7 +435,7 @@ impl TryFrom<Object<RolloutFields>> for RolloutJson {
             None if end.is_failure() => Vec::new(),
             None => return Err("needs `actions`, an empty list if it did nothing, or an `error`"),
         };
-        Ok(Self(Rollout { actions, end, n_answers, input_tokens, output_tokens }))
+        Ok(Self(Rollout { actions, end, n_answers, input_tokens, output_tokens, sent: None }))
     }
 }
 

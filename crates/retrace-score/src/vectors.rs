@@ -135,7 +135,7 @@ fn rollout(actions: Vec<ActionRow>) -> Rollout {
         action
     };
     let actions = actions.into_iter().map(action).collect();
-    Rollout { actions, end: EndReason::Answer, n_answers: 1, input_tokens: 0, output_tokens: 0 }
+    Rollout { actions, end: EndReason::Answer, n_answers: 1, input_tokens: 0, output_tokens: 0, sent: None }
 }
 
 fn rollouts(rows: Vec<RolloutRow>) -> Vec<Rollout> {

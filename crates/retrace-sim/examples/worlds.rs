@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (name, history) in [("whole context", history), ("last round only", last_round)] {
         let tools = &header.tools;
         let prompt = Prompt { instructions: Some(&shop.instructions()), history: &history, tools, seed: 0 };
-        let response = pollster::block_on(agent.respond(&prompt))?;
+        let response = pollster::block_on(agent.respond(&prompt))?.response;
         let next: Vec<_> = response.tool_calls().map(|call| format!("{}{}", call.name, call.arguments)).collect();
         println!("{name}: next {}", next.join(", "));
     }

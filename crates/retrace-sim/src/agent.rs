@@ -3,12 +3,12 @@
 use std::marker::PhantomData;
 
 use futures_core::future::BoxFuture;
-use retrace_events::{Part, PartBody, Response, ToolCall};
-use retrace_model::{Model, ModelError, Prompt};
+use retrace_events::{Part, PartBody, ToolCall};
+use retrace_model::{Answer, Model, ModelError, Prompt};
 use serde_json::Value;
 
 use crate::draws::Draws;
-use crate::shown::{Shown, response, shown};
+use crate::shown::{Shown, respond, shown};
 
 /// What an agent of a world can know, and what it makes of it.
 ///
@@ -114,8 +114,8 @@ impl<K: Knowledge> Model for SimulatedAgent<K> {
         K::AGENT
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
-        Box::pin(async move { Ok(response(K::AGENT, prompt, self.answer(prompt))) })
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        Box::pin(async move { Ok(respond(K::AGENT, prompt, self.answer(prompt))) })
     }
 }
 

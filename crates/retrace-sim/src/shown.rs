@@ -2,7 +2,7 @@
 
 use retrace_events::tokens::{FourCharacters, TokenCounter, count_parts, count_sent};
 use retrace_events::{Event, Part, PartBody, Response, ToolCall, Usage};
-use retrace_model::Prompt;
+use retrace_model::{Answer, Prompt};
 
 /// Something that a prompt shows.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +27,12 @@ pub(crate) fn shown<'a>(prompt: &Prompt<'a>) -> impl Iterator<Item = Shown<'a>> 
     prompt.instructions.map(Shown::Text).into_iter().chain(parts)
 }
 
-/// A response of these parts, with the tokens that it and its prompt have by estimate.
-pub(crate) fn response(model: &str, prompt: &Prompt<'_>, content: Vec<Part>) -> Response {
+/// An answer of these parts, with the tokens that it and its prompt have by estimate. All that is sent was read.
+pub(crate) fn respond(model: &str, prompt: &Prompt<'_>, content: Vec<Part>) -> Answer {
     let tokens = |text: &str| FourCharacters.tokens(FourCharacters.units(text));
     let input = tokens(prompt.instructions.unwrap_or_default()) + count_sent(&FourCharacters, prompt.history);
     let output = count_parts(&FourCharacters, &content);
     let usage = Usage { input_tokens: input.0, output_tokens: output.0, ..Usage::default() };
-    Response { content, model: Some(model.to_owned()), usage: Some(usage), ..Response::default() }
+    let response = Response { content, model: Some(model.to_owned()), usage: Some(usage), ..Response::default() };
+    Answer { response, sent: Some(prompt.history.sent_hash()) }
 }

@@ -4,13 +4,13 @@ mod schema;
 mod values;
 
 use futures_core::future::BoxFuture;
-use retrace_events::{Part, Response, ToolSpec};
-use retrace_model::{Model, ModelError, Prompt};
+use retrace_events::{Part, ToolSpec};
+use retrace_model::{Answer, Model, ModelError, Prompt};
 use serde_json::{Map, Value};
 
 use crate::agent::calls_of;
 use crate::draws::Draws;
-use crate::shown::{Shown, response, shown};
+use crate::shown::{Shown, respond, shown};
 use schema::Schema;
 use values::Search;
 
@@ -37,8 +37,8 @@ impl Model for Wander {
         NAME
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
-        Box::pin(async move { Ok(response(NAME, prompt, answer(prompt))) })
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        Box::pin(async move { Ok(respond(NAME, prompt, answer(prompt))) })
     }
 }
 
@@ -113,7 +113,7 @@ fn extract(prompt: &Prompt<'_>) -> String {
 mod tests {
     use proptest::prelude::*;
     use retrace_env::{BoxFuture, CallError, Tool, ToolOutput, Toolbox};
-    use retrace_events::{Event, Extra, History, Outcome, ToolCall, ToolResult};
+    use retrace_events::{Event, Extra, History, Outcome, Response, ToolCall, ToolResult};
     use serde_json::json;
 
     use super::*;
@@ -136,7 +136,7 @@ mod tests {
 
     fn ask(tools: &[ToolSpec], history: &History, seed: u64) -> Response {
         let prompt = Prompt { instructions: None, history, tools, seed };
-        pollster::block_on(Wander.respond(&prompt)).unwrap()
+        pollster::block_on(Wander.respond(&prompt)).unwrap().response
     }
 
     fn calls(tools: &[ToolSpec], history: &History, seeds: u64) -> Vec<(String, String)> {

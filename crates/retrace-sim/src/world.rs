@@ -63,6 +63,7 @@ pub async fn record<W: World>(
         toolbox: &toolbox,
         budget: Budget { max_actions: Some(max_actions), ..Budget::default() },
         seed,
+        observer: None,
     };
     let (rollout, history) = run.execute(&ToolLoop::default()).await;
     let history = history.ok_or(RecordError::BrokeOff { reason: rollout.end })?;

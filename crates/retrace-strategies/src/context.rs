@@ -45,7 +45,7 @@ impl<M: Model> Ask for AskModel<M> {
         prompt: &'a Prompt<'a>,
         _model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Response, CompactError>> {
-        Box::pin(async move { Ok(self.0.respond(prompt).await?) })
+        Box::pin(async move { Ok(self.0.respond(prompt).await?.response) })
     }
 }
 

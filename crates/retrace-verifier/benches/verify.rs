@@ -9,7 +9,7 @@ use std::sync::Arc;
 use divan::{Bencher, counter::ItemsCount};
 use retrace_env::{FnTool, NoArguments, ReplayEnvironment, Toolbox};
 use retrace_events::{Event, Header, History, Outcome, PartBody, Recording, Response, ToolCall, ToolResult};
-use retrace_model::{BoxFuture, Model, ModelError, Prompt};
+use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt};
 use retrace_strategies::TailWindow;
 use retrace_verifier::{Group, Settings, Verifier};
 
@@ -34,9 +34,9 @@ impl Model for Blind {
         "blind"
     }
 
-    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         let content = vec![PartBody::ToolCall(ToolCall::new("c1", "work", "{}")).into()];
-        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
     }
 }
 

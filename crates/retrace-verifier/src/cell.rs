@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use retrace_agent::{Agent, Budget, Run};
 use retrace_env::{Environment, Replay, Restored};
 use retrace_events::tokens::count_sent;
-use retrace_events::{History, Rollout, RolloutKey, Stage, panic_text, with_causes};
+use retrace_events::{EndReason, Failure, History, Rollout, RolloutKey, Stage, panic_text, with_causes};
 use retrace_model::{Model, Prompt, Retry};
 use retrace_score::{Compaction, Size, Spend};
 use retrace_strategies::{Ask, BoxFuture, CompactContext, CompactError, Compacted, Strategy};
@@ -61,7 +61,7 @@ impl Ask for Setup {
                     self.other_models.get(name).ok_or_else(|| CompactError::UnknownModel { name: name.to_owned() })?
                 }
             };
-            Ok(model.respond(prompt).await?)
+            Ok(model.respond(prompt).await?.response)
         })
     }
 }
@@ -118,6 +118,7 @@ impl Setup {
                 return RolloutOutcome { rollout: Rollout::failed(Stage::Restore, with_causes(&error)), replay: None };
             }
         };
+        let resumed_from = history.sent_hash();
         let run = Run {
             history,
             instructions: site.boundary.trajectory().recording().header.instructions.as_deref(),
@@ -125,12 +126,19 @@ impl Setup {
             toolbox: &toolbox,
             budget: Budget::actions(self.settings.horizon),
             seed: seeds::of_rollout(self.settings.seed, key),
+            observer: None,
         };
         let deadline = async {
             tokio::time::sleep(limits.rollout).await;
             format!("no end within {:?}", limits.rollout)
         };
-        let (rollout, _) = run.execute_until(&*self.agent, deadline).await;
+        let (mut rollout, _) = run.execute_until(&*self.agent, deadline).await;
+        if rollout.sent.is_some_and(|sent| sent != resumed_from) {
+            // Whatever it did, it did not do it knowing what the arm knows.
+            let message = "the model was not sent the history that the agent was to resume from";
+            rollout = Rollout { actions: Vec::new(), ..rollout };
+            rollout.end = EndReason::Failed(Failure { stage: Stage::Agent, message: message.to_owned() });
+        }
         RolloutOutcome { rollout, replay: Some(replay) }
     }
 

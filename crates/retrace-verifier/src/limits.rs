@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_core::future::BoxFuture;
 use futures_util::FutureExt;
 use retrace_env::{CallError, Dispatch, Environment, RestoreError, Restored, ToolOutput, Toolbox};
-use retrace_events::{Boundary, History, Response, panic_text};
-use retrace_model::{Model, ModelError, Prompt, Sleep};
+use retrace_events::{Boundary, History, panic_text};
+use retrace_model::{Answer, Model, ModelError, Prompt, Sleep};
 use retrace_strategies::{Business, CompactContext, CompactError, Compacted, Strategy};
 use tokio::time::timeout;
 
@@ -70,7 +70,7 @@ impl<M: Model> Model for Timed<M> {
         self.inner.name()
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         Box::pin(async move {
             let answer = timeout(self.limit, self.inner.respond(prompt)).await;
             answer.unwrap_or(Err(ModelError::TimedOut { limit: self.limit }))
@@ -97,18 +97,31 @@ pub(crate) struct Bounded<'a> {
 }
 
 impl Environment for Bounded<'_> {
+    fn open(&self) -> BoxFuture<'_, Result<Toolbox, RestoreError>> {
+        Box::pin(async move { Ok(self.timed(self.within(self.environment.open()).await?)) })
+    }
+
     fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
         Box::pin(async move {
-            let TimeLimits { restore, tool, .. } = self.limits;
-            let restored = AssertUnwindSafe(self.environment.restore(boundary)).catch_unwind();
-            let failed = |source: String| Err(RestoreError::Environment { source: source.into() });
-            let Restored { toolbox, replay } = match timeout(restore, restored).await {
-                Ok(Ok(restored)) => restored?,
-                Ok(Err(panic)) => return failed(format!("it panicked: {}", panic_text(&*panic))),
-                Err(_) => return failed(format!("it was not restored within {restore:?}")),
-            };
-            Ok(Restored { toolbox: toolbox.wrapped(|toolbox| Timed::new(toolbox, tool)), replay })
+            let Restored { toolbox, replay } = self.within(self.environment.restore(boundary)).await?;
+            Ok(Restored { toolbox: self.timed(toolbox), replay })
         })
+    }
+}
+
+impl Bounded<'_> {
+    async fn within<T>(&self, world: BoxFuture<'_, Result<T, RestoreError>>) -> Result<T, RestoreError> {
+        let limit = self.limits.restore;
+        let failed = |source: String| Err(RestoreError::Environment { source: source.into() });
+        match timeout(limit, AssertUnwindSafe(world).catch_unwind()).await {
+            Ok(Ok(world)) => world,
+            Ok(Err(panic)) => failed(format!("it panicked: {}", panic_text(&*panic))),
+            Err(_) => failed(format!("it was not restored within {limit:?}")),
+        }
+    }
+
+    fn timed(&self, toolbox: Toolbox) -> Toolbox {
+        toolbox.wrapped(|toolbox| Timed::new(toolbox, self.limits.tool))
     }
 }
 

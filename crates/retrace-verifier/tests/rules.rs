@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use retrace_agent::{Agent, AgentError, RunContext, Turn};
 use retrace_env::{FnTool, NoArguments, ReplayEnvironment, Toolbox, ToolboxBuilder};
 use retrace_events::cuts::Spacing;
 use retrace_events::{
     EndReason, Event, Header, History, Outcome, PartBody, Recording, Response, Stage, ToolCall, ToolResult,
 };
-use retrace_model::{Backoff, Model, ModelError, Prompt, ScriptedModel, Step};
+use retrace_model::{Answer, Backoff, Model, ModelError, Prompt, ScriptedModel, Step};
 use retrace_score::{Compaction, Verification};
 use retrace_strategies::{
     BoxFuture, Business, CompactContext, CompactError, Compacted, Identity, Strategy, Summarize, TailWindow,
@@ -52,7 +53,7 @@ impl Model for Counting {
         "counting"
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         self.shown.lock().unwrap().push(prompt.history.clone());
         let content = if prompt.tools.is_empty() {
             vec![retrace_events::Part::text("counted so far")]
@@ -61,7 +62,7 @@ impl Model for Counting {
         } else {
             vec![PartBody::ToolCall(ToolCall::new("c", "count", "{}")).into()]
         };
-        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
     }
 }
 
@@ -344,9 +345,15 @@ impl Model for Silent {
         "silent"
     }
 
-    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         Box::pin(std::future::pending())
     }
+}
+
+/// How the PRE rollouts of the first boundary ended.
+fn failures(verification: Verification) -> Vec<String> {
+    let ends = verification.boundaries[0].pre.iter().map(|rollout| rollout.end.to_string());
+    ends.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }
 
 #[test]
@@ -359,10 +366,6 @@ fn whatever_leaves_the_program_has_a_time_limit() {
         rollout: Duration::from_secs(50),
     };
     let backoff = Backoff { max_attempts: 2, ..Backoff::default() };
-    let failures = |verification: Verification| {
-        let ends = verification.boundaries[0].pre.iter().map(|rollout| rollout.end.to_string());
-        ends.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>()
-    };
     let tail = || Arc::new(TailWindow::new(2));
     let settings = || Settings { limits, backoff, ..settings() };
 
@@ -395,10 +398,7 @@ fn whatever_leaves_the_program_has_a_time_limit() {
 
     struct Never;
     impl retrace_env::Environment for Never {
-        fn restore<'a>(
-            &'a self,
-            _: &'a retrace_events::Boundary,
-        ) -> BoxFuture<'a, Result<retrace_env::Restored, retrace_env::RestoreError>> {
+        fn open(&self) -> BoxFuture<'_, Result<Toolbox, retrace_env::RestoreError>> {
             Box::pin(std::future::pending())
         }
     }
@@ -478,10 +478,7 @@ fn a_strategy_may_ask_the_run_s_own_model_or_another_by_name() {
 struct Broken;
 
 impl retrace_env::Environment for Broken {
-    fn restore<'a>(
-        &'a self,
-        _: &'a retrace_events::Boundary,
-    ) -> BoxFuture<'a, Result<retrace_env::Restored, retrace_env::RestoreError>> {
+    fn open(&self) -> BoxFuture<'_, Result<Toolbox, retrace_env::RestoreError>> {
         Box::pin(async { panic!("no world") })
     }
 }
@@ -503,4 +500,28 @@ fn of_several_identities_the_one_called_control_is_the_control() {
     assert_eq!(run(two).control.as_deref(), Some("control"));
     let named = verifier(&Arc::default()).strategy("tail", Arc::new(TailWindow::new(2))).strategy("raw", identity());
     assert_eq!(run(named).control.as_deref(), Some("raw"));
+}
+
+/// An agent that looks away from what it is to resume from: it asks its model about the newest event alone.
+struct Forgetful;
+
+impl Agent for Forgetful {
+    fn resume<'a>(&'a self, history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+        Box::pin(async move {
+            let newest = History::new(history.last().map(Arc::clone).into_iter().collect::<Vec<_>>());
+            cx.respond(&newest).await?;
+            Ok(Turn::Ended(history))
+        })
+    }
+}
+
+#[test]
+fn a_rollout_whose_model_never_saw_the_arms_history_says_nothing() {
+    let model = Arc::new(ScriptedModel::new(["done"; 20]));
+    let verification = run(Verifier::new(model, settings())
+        .agent(Arc::new(Forgetful))
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .group(Group::new([recording("a", 6)], Arc::new(fresh_counters()))));
+    let wanted = "agent: the model was not sent the history that the agent was to resume from";
+    assert_eq!(failures(verification), [wanted]);
 }

@@ -7,7 +7,7 @@ use futures_core::future::BoxFuture;
 use proptest::prelude::*;
 use retrace_env::{FnTool, NoArguments, ToolOutput};
 use retrace_events::{Event, Part, Response, ToolCall, Usage};
-use retrace_model::{ModelError, Prompt, ScriptedModel, Step};
+use retrace_model::{Answer, ModelError, Prompt, ScriptedModel, Step};
 use retrace_strategies::{Summarize, TailWindow};
 
 use super::*;
@@ -41,7 +41,7 @@ fn toolbox(ran: &Arc<Mutex<Vec<&'static str>>>) -> Toolbox {
 /// A run that starts from one request.
 fn run<'a>(model: &'a dyn Model, toolbox: &'a Toolbox, budget: Budget) -> Run<'a> {
     let history = History::from(vec![Event::request("go")]);
-    Run { history, instructions: None, model, toolbox, budget, seed: 0 }
+    Run { history, instructions: None, model, toolbox, budget, seed: 0, observer: None }
 }
 
 fn execute(script: Vec<Step>, budget: Budget) -> (Rollout, Vec<&'static str>, usize) {
@@ -155,10 +155,10 @@ impl Model for Panicking {
         "panicking"
     }
 
-    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         assert!(self.0.fetch_add(1, Ordering::Relaxed) < 2, "no idea");
         let content = vec![retrace_events::PartBody::ToolCall(call("work")).into()];
-        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
     }
 }
 
@@ -212,7 +212,7 @@ impl Model for Slow {
         "slow"
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         Box::pin(async move {
             yield_once().await;
             self.0.respond(prompt).await
@@ -319,10 +319,10 @@ impl Model for Eager {
         "eager"
     }
 
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Response, ModelError>> {
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         let n = prompt.seed % 4;
         let content = (0..n).map(|_| retrace_events::PartBody::ToolCall(call("work")).into()).collect();
-        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
     }
 }
 
@@ -337,4 +337,60 @@ proptest! {
         prop_assert!(rollout.actions.len() < horizon + 3);
         prop_assert_eq!(rollout.end == EndReason::Budget, rollout.actions.len() >= horizon);
     }
+}
+
+proptest! {
+    #[test]
+    fn what_is_shown_of_a_run_is_what_its_history_gained(seed: u64, horizon in 1..6_usize, independent: bool) {
+        let toolbox = Toolbox::builder().tool(FnTool::new("work", "works", |_: NoArguments| "done"));
+        let toolbox = toolbox.independent(independent).build().unwrap();
+        let shown = Mutex::new(Vec::new());
+        let observer = |event: &Event| shown.lock().unwrap().push(event.clone());
+        let run = Run { seed, observer: Some(&observer), ..run(&Eager, &toolbox, Budget::actions(horizon)) };
+        let (_, history) = pollster::block_on(run.execute(&ToolLoop::default()));
+        prop_assert!(history.unwrap().events().skip(1).eq(&*shown.lock().unwrap()));
+    }
+}
+
+#[test]
+fn what_a_round_had_is_shown_when_it_breaks_off() {
+    let toolbox = Toolbox::builder()
+        .tool(FnTool::new("work", "works", |_: NoArguments| "done"))
+        .tool(FnTool::new("burn", "burns", |_: NoArguments| -> String { panic!("fire") }))
+        .build()
+        .unwrap();
+    let model = ScriptedModel::new([calls(&["work", "burn"])]);
+    let shown = Mutex::new(Vec::new());
+    let observer = |event: &Event| shown.lock().unwrap().push(event.clone());
+    let run = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
+    let (rollout, _) = pollster::block_on(run.execute(&ToolLoop::default()));
+    assert!(rollout.end.is_failure());
+    let [Event::Response(_), Event::ToolResults(round)] = &shown.lock().unwrap()[..] else { panic!("{shown:?}") };
+    assert_eq!(round.results.iter().map(|result| &*result.name).collect::<Vec<_>>(), ["work"]);
+}
+
+/// Says that it was sent nothing.
+struct Cut;
+
+impl Model for Cut {
+    fn name(&self) -> &str {
+        "cut"
+    }
+
+    fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        let sent = Some(History::from(Vec::new()).sent_hash());
+        Box::pin(std::future::ready(Ok(Answer { sent, ..Answer::default() })))
+    }
+}
+
+#[test]
+fn a_model_that_was_sent_something_else_is_no_answer() {
+    let toolbox = Toolbox::builder().build().unwrap();
+    let (rollout, _) = pollster::block_on(run(&Cut, &toolbox, Budget::default()).execute(&ToolLoop::default()));
+    let message = "unusable answer: the model was not sent the history that it was to answer";
+    assert!(matches!(&rollout.end, EndReason::Failed(failure) if failure.message.ends_with(message)), "{rollout:?}");
+
+    let model = ScriptedModel::new(["done"]);
+    let (rollout, _) = pollster::block_on(run(&model, &toolbox, Budget::default()).execute(&ToolLoop::default()));
+    assert_eq!(rollout.sent, Some(History::from(vec![Event::request("go")]).sent_hash()));
 }

@@ -50,6 +50,7 @@ pub(crate) fn rollout(
         toolbox: &restored.toolbox,
         budget: Budget::actions(horizon),
         seed,
+        observer: None,
     };
     pollster::block_on(run.execute(&ToolLoop::default())).0
 }

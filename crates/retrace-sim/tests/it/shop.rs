@@ -181,7 +181,7 @@ proptest! {
 
 /// A rollout with the token counts of another: a shorter context costs less.
 fn pre_with_tokens_of(pre: &Rollout, post: &Rollout) -> Rollout {
-    Rollout { input_tokens: post.input_tokens, ..pre.clone() }
+    Rollout { input_tokens: post.input_tokens, sent: post.sent, ..pre.clone() }
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_context_without_the_session_or_without_the_task_is_seen_as_such() {
     let ask = |instructions, events: Vec<Event>| {
         let history = History::from(events);
         let prompt = Prompt { instructions, history: &history, tools: toolbox.specs(), seed: 1 };
-        pollster::block_on(Shopkeeper::new().respond(&prompt)).unwrap()
+        pollster::block_on(Shopkeeper::new().respond(&prompt)).unwrap().response
     };
     let first_call = |instructions, text: &str| {
         let response = ask(instructions, vec![Event::request(text)]);
