@@ -100,6 +100,11 @@ impl Account {
         self.actions.len() - 1
     }
 
+    /// Takes note that one of the issued calls is none of the run's.
+    pub(crate) fn skip_call(&mut self) {
+        self.n_issued = self.n_issued.saturating_sub(1);
+    }
+
     pub(crate) fn finish_call(&mut self, place: usize, action: Action) {
         self.n_finished += 1;
         self.actions[place] = Some(action);

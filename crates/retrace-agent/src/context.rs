@@ -89,6 +89,21 @@ impl<'a> RunContext<'a> {
         self.toolbox.is_independent()
     }
 
+    /// How much the run may use.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// What the seeds of its prompts are made from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Whether the budget forbids another answer.
+    pub fn is_spent(&self) -> bool {
+        self.budget.forbids_request(&self.state().account, true).is_some()
+    }
+
     /// What the run has used so far.
     pub fn run_so_far(&self) -> RunSoFar {
         let state = self.state();
@@ -102,6 +117,51 @@ impl<'a> RunContext<'a> {
     pub async fn respond(&self, history: &History) -> Result<Response, Halt> {
         let prompt = Prompt { instructions: self.instructions, history, tools: self.tools(), seed: self.seed };
         self.request(self.model, &prompt, true).await
+    }
+
+    /// Books a response that the agent got from a model of its own, and the hash of what that model was sent.
+    ///
+    /// # Errors
+    /// When the budget was spent before: then only the tokens are booked.
+    pub async fn report(&self, response: &Response, sent: Option<SentHash>) -> Result<(), Halt> {
+        let is_within = {
+            let mut state = self.state();
+            let limit = self.budget.forbids_request(&state.account, true);
+            state.account.n_requests += 1;
+            let is_within = limit.is_none();
+            if let Some(reason) = limit {
+                state.end.get_or_insert(Ended::Limit(reason));
+            }
+            is_within
+        };
+        if is_within {
+            self.book(response, sent, true);
+            return Ok(());
+        }
+        self.state().account.book_response(response, None, false);
+        yield_once().await;
+        Err(Halt::BudgetSpent)
+    }
+
+    /// Takes in the result of a call that a tool of the agent's own answered. It is no action.
+    pub fn own_result(&self, result: &ToolResult) {
+        let mut state = self.state();
+        state.account.skip_call();
+        if let Some(observer) = self.observer {
+            let place = state.account.actions.len();
+            state.results.push((place, result.clone()));
+            if state.account.is_round_closed() {
+                state.show_results(observer);
+            }
+        }
+    }
+
+    /// Takes in an event that the agent adds to its history and that is neither a response nor results, such as a
+    /// request of its harness.
+    pub fn note(&self, event: &Event) {
+        if let Some(observer) = self.observer {
+            observer(event);
+        }
     }
 
     /// Makes a call and gives its result; a failed call is a result.

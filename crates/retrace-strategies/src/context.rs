@@ -112,6 +112,12 @@ impl<'a> CompactContext<'a> {
         Ok(response)
     }
 
+    /// Books model calls that a strategy made without asking here, as one that is a program may.
+    pub fn report_spend(&mut self, n_model_calls: u64, usage: &Usage) {
+        self.spend.n_model_calls = self.spend.n_model_calls.saturating_add(n_model_calls);
+        self.spend.usage.add(usage);
+    }
+
     /// What was spent so far.
     pub fn spend(&self) -> &Spend {
         &self.spend

@@ -394,3 +394,49 @@ fn a_model_that_was_sent_something_else_is_no_answer() {
     let (rollout, _) = pollster::block_on(run(&model, &toolbox, Budget::default()).execute(&ToolLoop::default()));
     assert_eq!(rollout.sent, Some(History::from(vec![Event::request("go")]).sent_hash()));
 }
+
+/// An agent with a model of its own, which calls `work` and a tool of the agent's own in each response.
+struct Reporting {
+    n_responses: usize,
+}
+
+impl Agent for Reporting {
+    fn resume<'a>(&'a self, mut history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+        Box::pin(async move {
+            for _ in 0..self.n_responses {
+                let content = ["plan", "work"].map(|name| retrace_events::PartBody::ToolCall(call(name)).into());
+                let usage = Some(Usage { input_tokens: 10, output_tokens: 1, ..Usage::default() });
+                let response = Response { content: content.into(), usage, ..Response::default() };
+                let sent = Some(history.sent_hash());
+                cx.report(&response, sent).await?;
+                history.push(Event::Response(response));
+                let own = retrace_events::ToolResult::text_result(&call("plan"), retrace_events::Outcome::Ok, "noted");
+                cx.own_result(&own);
+                history.push(Event::results([own, cx.call(&call("work")).await?]));
+            }
+            let nudge = Event::request("go on");
+            cx.note(&nudge);
+            history.push(nudge);
+            Ok(Turn::Ended(history))
+        })
+    }
+}
+
+#[test]
+fn responses_of_the_agents_own_model_are_booked_within_the_budget() {
+    let toolbox = Toolbox::builder().tool(FnTool::new("work", "works", |_: NoArguments| "done")).build().unwrap();
+    let shown = Mutex::new(Vec::new());
+    let observer = |event: &Event| shown.lock().unwrap().push(event.clone());
+    let model = ScriptedModel::new(Vec::<Step>::new());
+    let live = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
+    let (rollout, history) = pollster::block_on(live.execute(&Reporting { n_responses: 2 }));
+    assert_eq!((rollout.actions.len(), rollout.n_answers, &rollout.end), (2, 2, &EndReason::Answer));
+    assert_eq!((rollout.input_tokens, rollout.output_tokens), (20, 2));
+    assert_eq!(rollout.sent, Some(History::from(vec![Event::request("go")]).sent_hash()));
+    assert!(history.unwrap().events().skip(1).eq(&*shown.lock().unwrap()), "{shown:?}");
+
+    let short = run(&model, &toolbox, Budget::actions(1));
+    let (rollout, _) = pollster::block_on(short.execute(&Reporting { n_responses: 2 }));
+    assert_eq!((rollout.actions.len(), rollout.n_answers, rollout.end), (1, 1, EndReason::Budget));
+    assert_eq!(rollout.input_tokens, 20, "what was spent is told, whether or not it was allowed");
+}
