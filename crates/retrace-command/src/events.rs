@@ -1,0 +1,120 @@
+//! Events as they go over the wire: those of retrace as text, and those of a program read back.
+
+use std::sync::Arc;
+
+use retrace_events::codec::{ReadReason, RecordingReader};
+use retrace_events::{Event, Header, History, Outcome, Part, Raw, Response, ToolResult, ToolSpec, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What is wrong with what a program sent: a predicate, such as "sent an event that cannot be read: …".
+pub(crate) type Problem = String;
+
+/// Anything of the recording format as JSON.
+pub(crate) fn raw(value: &(impl Serialize + ?Sized)) -> Result<Raw, Problem> {
+    Raw::of(value).map_err(|error| format!("cannot be sent what it needs: {error}"))
+}
+
+/// The events of a history.
+pub(crate) fn encode(history: &History) -> Result<Vec<Raw>, Problem> {
+    history.events().map(raw).collect()
+}
+
+/// The history that a list of a program stands for. A number is the event at that place of `before`; an event that says
+/// the same as the next one of `before` that is not yet taken is that one, however its JSON is spelt.
+pub(crate) fn decode_onto(before: &History, list: &[Raw]) -> Result<History, Problem> {
+    let mut before_as_json: Option<Vec<Value>> = None;
+    let mut next = 0;
+    let mut events = Vec::with_capacity(list.len());
+    for (place, item) in list.iter().enumerate() {
+        if let Ok(index) = item.read::<usize>() {
+            let event = before.get(index).ok_or_else(|| {
+                format!("names event {index} of a history that has {} (`events[{place}]`)", before.len())
+            })?;
+            next = next.max(index + 1);
+            events.push(Arc::clone(event));
+            continue;
+        }
+        if before_as_json.is_none() {
+            before_as_json = Some(encode(before)?.iter().map(|event| event.read().unwrap_or_default()).collect());
+        }
+        let known = before_as_json.as_deref().unwrap_or_default();
+        let said: Value = item.read().unwrap_or_default();
+        if let Some(found) = (next..known.len()).find(|index| known[*index] == said) {
+            next = found + 1;
+            events.extend(before.get(found).cloned());
+        } else {
+            events.push(Arc::new(decode_event(item).map_err(|problem| format!("{problem} (`events[{place}]`)"))?));
+        }
+    }
+    Ok(History::new(events))
+}
+
+/// One event of a program.
+pub(crate) fn decode_event(event: &Raw) -> Result<Event, Problem> {
+    const HEADER: &str = "{\"type\":\"recording\",\"version\":1,\"id\":\"-\"}\n";
+    let lines = format!("{HEADER}{}\n", event.get());
+    let unreadable = |reason: &ReadReason| format!("sent an event that cannot be read: {reason}");
+    let mut reader = RecordingReader::new(lines.as_bytes(), "").map_err(|error| unreadable(&error.reason))?;
+    match reader.next() {
+        Some(event) => event.map_err(|error| unreadable(&error.reason)),
+        None => Err("sent an event that is empty".to_owned()),
+    }
+}
+
+/// A `response` event of a program.
+pub(crate) fn decode_response(event: &Raw) -> Result<Response, Problem> {
+    match decode_event(event)? {
+        Event::Response(response) => Ok(response),
+        other => Err(format!("sent a `{}` event where a `response` is wanted", other.kind())),
+    }
+}
+
+/// The tokens of a program.
+pub(crate) fn decode_usage(usage: &Raw) -> Result<Usage, Problem> {
+    let event = raw_of_text(format!("{{\"type\":\"usage\",\"kind\":\"compaction\",\"usage\":{}}}", usage.get()))?;
+    match decode_event(&event)? {
+        Event::Usage(event) => Ok(event.usage),
+        other => Err(format!("sent a `{}` where tokens are wanted", other.kind())),
+    }
+}
+
+/// A result as `results` of an event have it.
+pub(crate) fn decode_result(result: &Raw) -> Result<ToolResult, Problem> {
+    let event = raw_of_text(format!("{{\"type\":\"tool_results\",\"results\":[{}]}}", result.get()))?;
+    match decode_event(&event)? {
+        Event::ToolResults(round) => round.results.into_iter().next().ok_or_else(|| "sent no result".to_owned()),
+        other => Err(format!("sent a `{}` where a result is wanted", other.kind())),
+    }
+}
+
+/// The content of a result.
+pub(crate) fn decode_content(content: &Raw) -> Result<Vec<Part>, Problem> {
+    let result = format!("{{\"call_id\":\"\",\"name\":\"\",\"content\":{},\"outcome\":\"ok\"}}", content.get());
+    Ok(decode_result(&raw_of_text(result)?)?.content)
+}
+
+/// The content of a result as it is written: a text where it is nothing but one.
+pub(crate) fn encode_content(result: &ToolResult) -> Result<Raw, Problem> {
+    #[derive(serde::Deserialize)]
+    struct Content {
+        content: Raw,
+    }
+    let result = ToolResult { outcome: Outcome::Ok, ..result.clone() };
+    let content = raw(&result)?.read::<Content>();
+    content.map(|result| result.content).map_err(|error| format!("cannot be sent a result: {error}"))
+}
+
+/// Tools, as the header of a recording has them.
+pub(crate) fn decode_tools(tools: &[Raw]) -> Result<Vec<ToolSpec>, Problem> {
+    let tools: Vec<_> = tools.iter().map(Raw::get).collect();
+    let line = format!("{{\"type\":\"recording\",\"id\":\"-\",\"tools\":[{}]}}\n", tools.join(","));
+    match RecordingReader::new(line.as_bytes(), "") {
+        Ok(reader) => Ok(Header::clone(reader.header()).tools),
+        Err(error) => Err(format!("sent tools that cannot be read: {}", error.reason)),
+    }
+}
+
+fn raw_of_text(json: String) -> Result<Raw, Problem> {
+    serde_json::from_str(&json).map_err(|error| format!("sent JSON that cannot be read: {error}"))
+}
