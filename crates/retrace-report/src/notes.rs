@@ -31,6 +31,7 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
         return notes;
     }
     notes.extend(left_out(report));
+    notes.extend(unusable_boundaries(report));
     notes.extend(pre_failures(report, horizon));
     notes.extend(report.strategies.iter().filter_map(|(name, strategy)| about(name, report, strategy, horizon)));
     notes.extend(no_exact_p(report, horizon));
@@ -62,6 +63,7 @@ pub(crate) fn why_unscored(at: &Aggregate) -> String {
 fn because(reason: Unscored, count: usize) -> String {
     let at = format!("at {}", boundaries(count));
     match reason {
+        Unscored::Unusable => format!("nothing could run {at}"),
         Unscored::CompactionFailed => format!("the compaction failed {at}"),
         Unscored::NotRun(side) => format!("no {side} rollout ran {at}"),
         Unscored::AllFailed(side) => format!("every {side} rollout failed {at}"),
@@ -114,6 +116,18 @@ fn left_out(report: &Report) -> Option<String> {
     let n = report.n_left_out;
     let more = counted(n, "more boundary was", "more boundaries were");
     (n > 0).then(|| format!("{more} left out by the limit per recording."))
+}
+
+fn unusable_boundaries(report: &Report) -> Option<String> {
+    let (first, reason) = report.unusable_boundaries().next()?;
+    Some(format!(
+        "Nothing could run at {} of {}, which are scored for no strategy. The first is in {} after {}: {}.",
+        report.unusable_boundaries().count(),
+        boundaries(report.boundaries.len()),
+        quoted(&first.recording),
+        counted(first.cut, "event", "events"),
+        printable(reason.trim_end_matches('.')),
+    ))
 }
 
 fn pre_failures(report: &Report, horizon: usize) -> Option<String> {
@@ -237,7 +251,8 @@ fn most_common(errors: &[ErrorCount], up_to: &str) -> Option<String> {
 }
 
 fn partly_unscored(at: &Aggregate) -> Option<String> {
-    let reasons = at.unscored.iter().filter(|unscored| unscored.reason != Unscored::CompactionFailed);
+    let told = [Unscored::CompactionFailed, Unscored::Unusable];
+    let reasons = at.unscored.iter().filter(|unscored| !told.contains(&unscored.reason));
     let reasons: Vec<_> = reasons.map(|unscored| because(unscored.reason, unscored.count)).collect();
     (at.n_scored > 0 && !reasons.is_empty()).then(|| format!("Not scored everywhere: {}.", reasons.join("; ")))
 }

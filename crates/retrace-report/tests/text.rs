@@ -67,6 +67,7 @@ fn boundary<const N: usize>(
         executed: 1,
         executed_calls: Box::new([&login].into_iter().collect::<ExecutedCalls>()),
         pre_size: Some(Size { events: cut, tokens: Tokens(1_000) }),
+        unusable: None,
         pre: pre.iter().map(|line| rollout(line)).collect(),
         strategies: strategies.map(|(name, outcome)| (name.to_owned(), outcome)).into(),
     }
@@ -407,4 +408,21 @@ proptest! {
             prop_assert_eq!(printable(line), line);
         }
     }
+}
+
+#[test]
+fn a_boundary_at_which_nothing_could_run_is_told_with_its_reason() {
+    let broken =
+        || BoundaryOutcome { unusable: Some("replay\u{1b} diverged".to_owned()), ..boundary("r", 19, &[], []) };
+    let fine = boundary("r", 9, &["a"], [("tail", compacted(10, &["a"]))]);
+    let report = Report::new(verification(&["tail"], vec![fine, broken()])).unwrap();
+    let told = "Nothing could run at 1 of 2 boundaries, which are scored for no strategy. The first is in `r` after 19 events: \
+                replay\\u{1b} diverged.";
+    assert!(notes_at(&report, 5).contains(told), "{}", notes_at(&report, 5));
+    assert_eq!(report.strategies["tail"].at(1).unwrap().n_scored, 1);
+    assert!(shown(verification(&["tail"], vec![broken()])).contains("nothing could run at 1 boundary"));
+
+    let ran = BoundaryOutcome { pre: vec![rollout("a")], ..broken() };
+    let error = Report::new(verification(&["tail"], vec![ran])).unwrap_err();
+    assert_eq!(error.to_string(), "the boundary at 19 of `r` is unusable, and has rollouts or strategies");
 }

@@ -47,6 +47,7 @@ fn verification(n_boundaries: usize) -> Verification {
         executed: 20,
         executed_calls: Box::new(executed(20)),
         pre_size: Some(Size { events: 40, tokens: Tokens(4_000) }),
+        unusable: None,
         pre: arm(number),
         strategies: names
             .iter()

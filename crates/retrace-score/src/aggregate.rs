@@ -77,8 +77,11 @@ fn check(verification: &Verification) -> Result<(), ReportError> {
         return Err(ReportError::UnknownControl { name: name.clone() });
     }
     let mut boundaries = HashSet::new();
-    for BoundaryOutcome { recording, cut, strategies: tested, .. } in &verification.boundaries {
+    for BoundaryOutcome { recording, cut, unusable, pre, strategies: tested, .. } in &verification.boundaries {
         let (recording, cut) = (recording.clone(), *cut);
+        if unusable.is_some() && !(pre.is_empty() && tested.is_empty()) {
+            return Err(ReportError::OutcomesOfUnusableBoundary { recording, cut });
+        }
         if !recordings.contains(&recording) {
             return Err(ReportError::UnknownRecording { recording, cut });
         }
@@ -100,7 +103,7 @@ fn check(verification: &Verification) -> Result<(), ReportError> {
 
 /// A boundary with its scores.
 fn score(outcome: BoundaryOutcome, verification: &Verification) -> BoundaryReport {
-    let BoundaryOutcome { recording, cut, executed, executed_calls, pre_size, pre, strategies } = outcome;
+    let BoundaryOutcome { recording, cut, executed, executed_calls, pre_size, unusable, pre, strategies } = outcome;
     let pre_burdens = burdens(&pre, &executed_calls, Key::Call);
     let strategies = strategies.into_iter().map(|(name, outcome)| {
         let StrategyOutcome { compaction, lost_task, spend, post } = outcome;
@@ -119,7 +122,7 @@ fn score(outcome: BoundaryOutcome, verification: &Verification) -> BoundaryRepor
         (name, BoundaryStrategy { compaction, lost_task, kept, spend, scores, post: rollouts(post, post_burdens) })
     });
     let strategies = strategies.collect();
-    BoundaryReport { recording, cut, executed, pre_size, pre: rollouts(pre, pre_burdens), strategies }
+    BoundaryReport { recording, cut, executed, pre_size, unusable, pre: rollouts(pre, pre_burdens), strategies }
 }
 
 fn rollouts(arm: Vec<Rollout>, burdens: Vec<Burdens>) -> Vec<RolloutReport> {
@@ -151,6 +154,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
             compaction_errors.add(None, error, || Place::boundary(&at.recording, at.cut));
         }
     }
+    let n_unusable = boundaries.iter().filter(|at| at.unusable.is_some()).count();
     let shares: Vec<_> = tested.iter().filter_map(|tested| tested.here.kept.clone()).collect();
     StrategyReport {
         n_tested: tested.len(),
@@ -164,7 +168,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
         spend,
         compaction_errors: compaction_errors.into_counts(),
         post: post.finish(),
-        horizons: aggregates(&tested, verification),
+        horizons: aggregates(&tested, n_unusable, verification),
     }
 }
 
@@ -183,12 +187,18 @@ impl Tested<'_> {
 }
 
 /// One strategy at each horizon.
-fn aggregates(tested: &[Tested], verification: &Verification) -> Vec<Aggregate> {
+fn aggregates(tested: &[Tested], n_unusable: usize, verification: &Verification) -> Vec<Aggregate> {
     let deltas: Vec<_> = (1..=verification.horizon).map(|horizon| deltas(tested, horizon)).collect();
     let intervals = intervals(&deltas, verification.seed);
     let tests = tests(&deltas);
     let failures = failures(tested, verification.horizon);
-    let aggregate = |((columns, failures), horizon)| aggregate(tested, horizon, columns, failures, &intervals, &tests);
+    let aggregate = |((columns, failures), horizon)| {
+        let mut aggregate = aggregate(tested, horizon, columns, failures, &intervals, &tests);
+        if n_unusable > 0 {
+            aggregate.unscored.insert(0, UnscoredCount { reason: Unscored::Unusable, count: n_unusable });
+        }
+        aggregate
+    };
     deltas.iter().zip(failures).zip(1..).map(aggregate).collect()
 }
 
@@ -460,6 +470,7 @@ mod tests {
             cut: 10 * number,
             executed: number,
             executed_calls: Box::new(ExecutedCalls::default()),
+            unusable: None,
             pre_size: Some(Size { events: 10, tokens: Tokens(1000) }),
             pre: pre.iter().map(|line| rollout(line)).collect(),
             strategies: IndexMap::from([("control".to_owned(), control), ("s".to_owned(), s)]),

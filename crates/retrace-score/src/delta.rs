@@ -98,6 +98,8 @@ pub struct Delta {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unscored {
+    /// Nothing could run at the boundary.
+    Unusable,
     /// The compaction failed, so there is nothing to resume from.
     CompactionFailed,
     /// No rollout of this arm was run.

@@ -122,6 +122,9 @@ pub struct BoundaryOutcome {
     pub executed_calls: Box<dyn Executed + Send + Sync>,
     /// How large the raw history is; `None` where nobody counted.
     pub pre_size: Option<Size>,
+    /// Why nothing could run here, with the causes, such as a recording that does not replay; then there are neither
+    /// rollouts nor strategies.
+    pub unusable: Option<String>,
     /// The rollouts from the raw history, one set for every strategy; none where none ran.
     pub pre: Vec<Rollout>,
     /// What each strategy did, by name. A strategy that is not here was not tested at this boundary.

@@ -124,6 +124,7 @@ fn verification() -> impl Strategy<Value = Verification> {
                 executed: executed.len(),
                 executed_calls: Box::new(executed),
                 pre_size: Some(Size { events: 9, tokens: Tokens(100) }),
+                unusable: None,
                 pre,
                 strategies: [("control", unchanged(again)), ("tail", tail), ("idle", unchanged(Vec::new()))]
                     .map(|(name, outcome)| (name.to_owned(), outcome))

@@ -194,6 +194,9 @@ pub struct BoundaryReport {
     pub executed: usize,
     /// How large the raw history is.
     pub pre_size: Option<Size>,
+    /// Why nothing could run here, if nothing could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<String>,
     /// The rollouts from the raw history.
     pub pre: Vec<RolloutReport>,
     /// What each strategy did that was tested here.
@@ -291,6 +294,14 @@ pub enum ReportError {
         /// The name of the strategy.
         name: String,
     },
+    /// Nothing could run at a boundary, and still something did.
+    #[error("the boundary at {cut} of `{recording}` is unusable, and has rollouts or strategies")]
+    OutcomesOfUnusableBoundary {
+        /// The id of the recording.
+        recording: String,
+        /// Events before the boundary.
+        cut: usize,
+    },
 }
 
 impl ReportError {
@@ -309,11 +320,17 @@ impl ReportError {
             Self::RolloutsOfFailedCompaction { .. } => {
                 Some("leave out the rollouts or, if there was something to resume from, the error")
             }
+            Self::OutcomesOfUnusableBoundary { .. } => Some("leave out what ran there, or why nothing could"),
         }
     }
 }
 
 impl Report {
+    /// The boundaries at which nothing could run, each with the reason.
+    pub fn unusable_boundaries(&self) -> impl Iterator<Item = (&BoundaryReport, &str)> {
+        self.boundaries.iter().filter_map(|boundary| Some((boundary, boundary.unusable.as_deref()?)))
+    }
+
     /// Whether rollouts ran in the recorded environment, which rebuilds no state.
     pub fn has_recorded_environment(&self) -> bool {
         self.recordings.iter().any(|recording| recording.environment == EnvironmentKind::Recorded)

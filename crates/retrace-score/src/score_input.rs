@@ -322,6 +322,7 @@ impl BoundaryFields {
             executed: self.executed.len(),
             executed_calls: Box::new(self.executed.into_iter().collect::<ExecutedCalls>()),
             pre_size: self.pre_size,
+            unusable: None,
             pre: self.pre,
             strategies: self.strategies,
         }

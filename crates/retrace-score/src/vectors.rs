@@ -232,6 +232,7 @@ impl BoundaryRow {
             executed: self.history.len(),
             executed_calls: Box::new(Marks(self.history.into_iter().collect())),
             pre_size: Some(Size { events: self.pre_events, tokens: Tokens(self.pre_tokens) }),
+            unusable: None,
             pre: rollouts(self.pre),
             strategies: strategies.collect(),
         }

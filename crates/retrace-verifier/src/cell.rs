@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use indexmap::IndexMap;
 use retrace_agent::{Agent, Budget, Run};
-use retrace_env::{Environment, Replay, Restored};
+use retrace_env::Environment;
 use retrace_events::tokens::count_sent;
 use retrace_events::{EndReason, Failure, History, Rollout, RolloutKey, Stage, panic_text, with_causes};
 use retrace_model::{Model, Prompt, Retry};
@@ -38,13 +38,6 @@ pub(crate) struct CompactionOutcome {
     pub(crate) spend: Spend,
     /// The history to resume from; none where the compaction failed.
     pub(crate) history: Option<History>,
-}
-
-/// What came of a rollout.
-pub(crate) struct RolloutOutcome {
-    pub(crate) rollout: Rollout,
-    /// How faithful its environment was; none where it was not restored.
-    pub(crate) replay: Option<Replay>,
 }
 
 /// Questions of strategies go to the model they name, or to the run's own.
@@ -104,19 +97,17 @@ impl Setup {
     }
 
     /// Resumes the agent from a history in an environment restored to the boundary.
-    pub(crate) async fn roll_out(&self, site: &Site, key: &RolloutKey, history: History) -> RolloutOutcome {
+    pub(crate) async fn roll_out(&self, site: &Site, key: &RolloutKey, history: History) -> Rollout {
         let span = info_span!("rollout", boundary = key.cut, arm = %key.arm, sample = key.sample);
         self.resume(site, key, history).instrument(span).await
     }
 
-    async fn resume(&self, site: &Site, key: &RolloutKey, history: History) -> RolloutOutcome {
+    async fn resume(&self, site: &Site, key: &RolloutKey, history: History) -> Rollout {
         let limits = self.settings.limits;
         let environment = Bounded { environment: &*site.environment, limits };
-        let Restored { toolbox, replay } = match environment.restore(&site.boundary).await {
-            Ok(restored) => restored,
-            Err(error) => {
-                return RolloutOutcome { rollout: Rollout::failed(Stage::Restore, with_causes(&error)), replay: None };
-            }
+        let toolbox = match environment.restore(&site.boundary).await {
+            Ok(restored) => restored.toolbox,
+            Err(error) => return Rollout::failed(Stage::Restore, with_causes(&error)),
         };
         let resumed_from = history.sent_hash();
         let run = Run {
@@ -139,7 +130,7 @@ impl Setup {
             rollout = Rollout { actions: Vec::new(), ..rollout };
             rollout.end = EndReason::Failed(Failure { stage: Stage::Agent, message: message.to_owned() });
         }
-        RolloutOutcome { rollout, replay: Some(replay) }
+        rollout
     }
 
     fn size(&self, history: &History) -> Size {

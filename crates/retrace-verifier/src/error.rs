@@ -50,6 +50,14 @@ pub enum VerifyError {
     /// A group has a list of cuts with nothing in it.
     #[error("0 cuts given")]
     NoCuts,
+    /// No recording replays as far as its first boundary.
+    #[error("no boundary can be reached by replay, out of {n_boundaries}; the first cannot since {reason}")]
+    NothingReplays {
+        /// How many boundaries there are.
+        n_boundaries: usize,
+        /// Why the first cannot be reached.
+        reason: String,
+    },
     /// A cut that was asked for cannot be.
     #[error(transparent)]
     Cut(#[from] NotResumable),
@@ -63,6 +71,11 @@ impl VerifyError {
             Self::NoStrategies => Some("name at least one, such as a `tail_window`".to_owned()),
             Self::ControlNameTaken => Some("rename it, or leave the control out with `control = false`".to_owned()),
             Self::BadName { .. } => Some("give it a name that neither starts nor ends with a space".to_owned()),
+            Self::NothingReplays { .. } => Some(
+                "`retrace replay` shows how far each recording replays; the environment must start in the state that the recordings \
+                 started from, and an outcome rule must read failures as the recording does"
+                    .to_owned(),
+            ),
             Self::NoCuts => Some("leave `cuts` out to cut where the spacing says".to_owned()),
             Self::Cut(error) => {
                 let nearest: Vec<_> = error.nearest.iter().map(ToString::to_string).collect();

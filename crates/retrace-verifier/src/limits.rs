@@ -7,7 +7,7 @@ use futures_core::future::BoxFuture;
 use futures_util::FutureExt;
 use retrace_env::{CallError, Dispatch, Environment, RestoreError, Restored, ToolOutput, Toolbox};
 use retrace_events::{Boundary, History, panic_text};
-use retrace_model::{Answer, Model, ModelError, Prompt, Sleep};
+use retrace_model::{Answer, Model, ModelError, Prompt, Rules, Sleep};
 use retrace_strategies::{Business, CompactContext, CompactError, Compacted, Strategy};
 use tokio::time::timeout;
 
@@ -68,6 +68,10 @@ impl Sleep for TokioSleep {
 impl<M: Model> Model for Timed<M> {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn rules(&self) -> Rules {
+        self.inner.rules()
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {

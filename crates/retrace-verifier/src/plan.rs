@@ -29,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) recording: usize,
     /// Whether it is the first boundary of a recording whose environment rebuilds state.
     pub(crate) checks_rebuilds: bool,
+    /// Why nothing can run here, if nothing can.
+    pub(crate) unusable: Option<String>,
 }
 
 impl Plan {
@@ -57,6 +59,7 @@ impl Plan {
                         environment: Arc::clone(&environment),
                         recording: plan.recordings.len(),
                         checks_rebuilds: index == 0 && kind == EnvironmentKind::Rebuilt,
+                        unusable: None,
                     }
                 }));
                 plan.recordings.push(RecordingFacts {

@@ -1,12 +1,25 @@
 //! What a verification tells while it runs.
 
 use retrace_events::{EndReason, RolloutKey};
-use retrace_score::Compaction;
+use retrace_score::{Compaction, ReplayFidelity};
 
 /// One thing that has just happened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Progress {
+    /// A recording was replayed up to its last boundary.
+    Replayed {
+        /// The id of the recording.
+        recording: String,
+        /// How faithful that was; none where no boundary was reached.
+        replay: Option<ReplayFidelity>,
+        /// How many boundaries it has.
+        n_boundaries: usize,
+        /// How many of them were not reached, so that nothing will run there.
+        n_unusable: usize,
+        /// Why the first of those was not.
+        reason: Option<String>,
+    },
     /// The boundaries are known.
     Planned {
         /// How many boundaries there are.

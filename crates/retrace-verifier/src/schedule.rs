@@ -3,18 +3,18 @@
 //! Boundaries are taken in order. A boundary's rollouts start when all its compactions are there, ahead of the
 //! compactions of later boundaries, so that only a few compacted histories exist at a time.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use retrace_env::{Replay, check_rebuilds};
+use retrace_env::check_rebuilds;
 use retrace_events::{Arm, History, Rollout, RolloutKey};
 use retrace_score::{BoundaryOutcome, Compaction, StrategyOutcome};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use crate::cell::{CompactionOutcome, RolloutOutcome, Setup};
+use crate::cell::{CompactionOutcome, Setup};
 use crate::limits::Bounded;
 use crate::plan::Site;
 use crate::progress::Progress;
@@ -25,9 +25,6 @@ pub(crate) struct Outcome {
     pub(crate) boundaries: Vec<BoundaryOutcome>,
     /// What showed that an environment does not rebuild its world, by the index of the recording.
     pub(crate) shared_worlds: Vec<(usize, String)>,
-    /// How faithful the replay of each recording was, by its index: the longest one, and of those as long that of the
-    /// first rollout.
-    pub(crate) replays: HashMap<usize, (RolloutKey, Replay)>,
 }
 
 enum Job {
@@ -39,7 +36,7 @@ enum Job {
 enum Done {
     CheckedRebuilds { site: usize, difference: Option<String> },
     Compacted { site: usize, strategy: String, outcome: CompactionOutcome },
-    RolledOut { site: usize, key: RolloutKey, outcome: RolloutOutcome },
+    RolledOut { site: usize, key: RolloutKey, rollout: Rollout },
 }
 
 /// A boundary while it is worked on.
@@ -55,9 +52,10 @@ pub(crate) async fn run(
     control: Option<&str>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Outcome {
-    let mut outcome = Outcome { boundaries: Vec::new(), shared_worlds: Vec::new(), replays: HashMap::new() };
+    let mut outcome = Outcome { boundaries: Vec::new(), shared_worlds: Vec::new() };
     let mut states: Vec<_> = sites.iter().map(|_| Progressing::new(setup)).collect();
-    let mut upcoming = sites.iter().enumerate().flat_map(|(index, site)| {
+    let usable = sites.iter().enumerate().filter(|(_, site)| site.unusable.is_none());
+    let mut upcoming = usable.flat_map(|(index, site)| {
         let check = site.checks_rebuilds.then_some(Job::CheckRebuilds { site: index });
         let compactions = setup.strategies.keys().map(move |name| Job::Compact { site: index, strategy: name.clone() });
         check.into_iter().chain(compactions)
@@ -97,10 +95,7 @@ pub(crate) async fn run(
                     ready.extend(jobs);
                 }
             }
-            Done::RolledOut { site, key, outcome: RolloutOutcome { rollout, replay } } => {
-                if let Some(replay) = replay {
-                    keep_longest(&mut outcome.replays, sites[site].recording, &key, replay);
-                }
+            Done::RolledOut { site, key, rollout } => {
                 if let Some(slot) = states[site].rollouts.get_mut(&key.arm) {
                     let end = rollout.end.clone();
                     slot[key.sample as usize] = Some(rollout);
@@ -112,19 +107,6 @@ pub(crate) async fn run(
     drop(upcoming);
     outcome.boundaries = states.into_iter().zip(sites.iter()).map(|(state, site)| state.into_outcome(site)).collect();
     outcome
-}
-
-fn keep_longest(
-    replays: &mut HashMap<usize, (RolloutKey, Replay)>,
-    recording: usize,
-    key: &RolloutKey,
-    replay: Replay,
-) {
-    let rank = |key: &RolloutKey, replay: &Replay| (std::cmp::Reverse(replay.n_calls), key.clone());
-    let longest = replays.entry(recording).or_insert_with(|| (key.clone(), replay.clone()));
-    if rank(key, &replay) < rank(&longest.0, &longest.1) {
-        *longest = (key.clone(), replay);
-    }
 }
 
 async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
@@ -142,8 +124,8 @@ async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
             Done::Compacted { site, strategy, outcome }
         }
         Job::RollOut { site, key, history } => {
-            let outcome = setup.roll_out(&sites[site], &key, history).await;
-            Done::RolledOut { site, key, outcome }
+            let rollout = setup.roll_out(&sites[site], &key, history).await;
+            Done::RolledOut { site, key, rollout }
         }
     }
 }
@@ -204,6 +186,7 @@ impl Progressing {
             executed: site.boundary.executed(),
             executed_calls: Box::new(site.boundary.clone()),
             pre_size: Some(site.size),
+            unusable: site.unusable.clone(),
             strategies: strategies.collect(),
             pre,
         }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use retrace_agent::{Agent, ToolLoop};
-use retrace_env::Replay;
 use retrace_model::{Model, Retry};
-use retrace_score::{ReplayDifference, ReplayFidelity, UnusableRecording, Verification};
+use retrace_score::{UnusableRecording, Verification};
 use retrace_strategies::{Identity, Strategy};
 use tracing::{Instrument, info_span};
 
@@ -15,8 +14,8 @@ use crate::error::{CONTROL, VerifyError};
 use crate::limits::{Timed, TokioSleep};
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::schedule;
 use crate::settings::{Group, Settings};
+use crate::{replays, schedule};
 
 /// A verification, ready to run.
 #[derive(Clone)]
@@ -107,13 +106,19 @@ impl Verifier {
         if groups.iter().any(|group| group.cuts.as_ref().is_some_and(Vec::is_empty)) {
             return Err(VerifyError::NoCuts);
         }
-        let Plan { sites, mut recordings, unusable: twins, n_left_out } = Plan::new(groups, &settings)?;
+        let mut plan = Plan::new(groups, &settings)?;
+        replays::check(&mut plan, &settings, progress).await;
+        let Plan { sites, mut recordings, unusable: twins, n_left_out } = plan;
         unusable.extend(twins);
-        let (n_compactions, samples) = (sites.len() * strategies.len(), settings.samples as usize);
+        let n_boundaries = sites.iter().filter(|site| site.unusable.is_none()).count();
+        if let Some(reason) = sites.iter().find_map(|site| site.unusable.clone()).filter(|_| n_boundaries == 0) {
+            return Err(VerifyError::NothingReplays { n_boundaries: sites.len(), reason });
+        }
+        let (n_compactions, samples) = (n_boundaries * strategies.len(), settings.samples as usize);
         progress(Progress::Planned {
-            n_boundaries: sites.len(),
+            n_boundaries,
             n_compactions,
-            n_rollouts: (n_compactions + sites.len()) * samples,
+            n_rollouts: (n_compactions + n_boundaries) * samples,
         });
         let (limit, backoff) = (settings.limits.model, settings.backoff);
         let patient = |model| Retry::new(Timed::new(model, limit), TokioSleep, backoff);
@@ -128,9 +133,6 @@ impl Verifier {
             schedule::run(&setup, &sites.into(), control.as_deref(), progress).instrument(info_span!("verify")).await;
         for (recording, difference) in outcome.shared_worlds {
             recordings[recording].worlds_differ = Some(difference);
-        }
-        for (recording, (_, replay)) in outcome.replays {
-            recordings[recording].replay = Some(fidelity(&replay));
         }
         Ok(Verification {
             horizon: setup.settings.horizon,
@@ -174,17 +176,4 @@ fn named(strategies: Vec<(String, Arc<dyn Strategy>)>, add_control: bool) -> Res
         }
     }
     Ok((by_name, control))
-}
-
-fn fidelity(replay: &Replay) -> ReplayFidelity {
-    ReplayFidelity {
-        n_replayed: replay.n_calls as u64,
-        n_different: (replay.n_calls - replay.n_same_text) as u64,
-        first_difference: replay.first_difference.as_ref().map(|difference| ReplayDifference {
-            action: difference.position,
-            call: difference.call.clone(),
-            recorded: difference.recorded.clone(),
-            replayed: difference.replayed.clone(),
-        }),
-    }
 }

@@ -301,23 +301,51 @@ fn without_a_boundary_no_model_is_asked() {
     assert_eq!(verification.recordings[0].length.unwrap().n_actions, 1);
 }
 
-#[test]
-fn a_replay_that_goes_another_way_fails_its_rollouts_and_no_others() {
+/// The recording, but its call of this number, from 1, is said to have failed.
+fn recorded_wrongly(number: usize) -> Recording {
     let mut wrong = recording("wrong", 6);
     let call = ToolCall::new("c", "count", "{}");
     let mut events = wrong.events.to_vec();
-    events[2] = Arc::new(Event::results([ToolResult::text_result(&call, Outcome::Error, "out of order")]));
+    events[2 * number] = Arc::new(Event::results([ToolResult::text_result(&call, Outcome::Error, "out of order")]));
     wrong.events = events.into();
-    let verification = run(Verifier::new(Arc::<Counting>::default(), settings())
+    wrong
+}
+
+#[test]
+fn nothing_runs_at_a_boundary_whose_replay_goes_another_way() {
+    let model = Arc::<Counting>::default();
+    let asked = Arc::clone(&model);
+    let replayed = Mutex::new(Vec::new());
+    let verifier = Verifier::new(model, settings())
         .strategy("tail", Arc::new(TailWindow::new(2)))
-        .group(Group::new([wrong, recording("right", 6)], Arc::new(fresh_counters()))));
-    for boundary in &verification.boundaries {
-        let failed = boundary
-            .pre
-            .iter()
-            .filter(|rollout| matches!(&rollout.end, EndReason::Failed(failure) if failure.stage == Stage::Restore));
-        assert_eq!(failed.count(), if boundary.recording == "wrong" { 2 } else { 0 });
-    }
+        .group(Group::new([recorded_wrongly(3), recording("right", 6)], Arc::new(fresh_counters())));
+    let verification = run_with(verifier, &|progress| {
+        if let Progress::Replayed { recording, replay, n_unusable, reason, .. } = progress {
+            assert!(asked.shown.lock().unwrap().is_empty());
+            let n_replayed = replay.map(|replay| replay.n_replayed);
+            replayed.lock().unwrap().push((recording, n_replayed, n_unusable, reason.is_some()));
+        }
+    });
+    let expected = [("wrong".to_owned(), Some(2), 1, true), ("right".to_owned(), Some(4), 0, false)];
+    assert_eq!(*replayed.lock().unwrap(), expected);
+    let ran = |at: usize| {
+        let boundary = &verification.boundaries[at];
+        (boundary.pre.len(), boundary.strategies.len(), boundary.unusable.as_deref().unwrap_or(""))
+    };
+    let reason = "replay of recording `wrong` diverged at action 3: `count({})` was recorded as a failure and now succeeds \
+                  with `3`";
+    assert_eq!([ran(0), ran(1), ran(2), ran(3)], [(2, 2, ""), (0, 0, reason), (2, 2, ""), (2, 2, "")]);
+}
+
+#[test]
+fn where_no_recording_replays_as_far_as_a_boundary_nothing_is_spent() {
+    let model = Arc::<Counting>::default();
+    let verifier = Verifier::new(Arc::<Counting>::clone(&model), settings())
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .group(Group::new([recorded_wrongly(1)], Arc::new(fresh_counters())));
+    let error = refused(verifier);
+    assert!(matches!(error, VerifyError::NothingReplays { n_boundaries: 2, .. }), "{error}");
+    assert!(model.shown.lock().unwrap().is_empty());
 }
 
 #[test]
