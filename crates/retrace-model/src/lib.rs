@@ -16,6 +16,7 @@
 //! # Ok::<(), retrace_model::ModelError>(())
 //! ```
 
+mod cassette;
 mod model;
 mod prompt;
 mod quote;
@@ -24,6 +25,7 @@ mod rules;
 mod scripted;
 mod seed;
 
+pub use cassette::{CASSETTE_VERSION, Cassette, CassetteError, CassetteFlaw, CassetteRecorder};
 pub use futures_core::future::BoxFuture;
 pub use model::{Answer, Model, ModelError};
 pub use prompt::Prompt;

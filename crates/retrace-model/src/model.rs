@@ -8,6 +8,7 @@ use retrace_events::Response;
 use retrace_events::sent::SentHash;
 
 use crate::prompt::Prompt;
+use crate::rules::Rules;
 
 /// Answers prompts.
 ///
@@ -22,6 +23,11 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// When there is no answer; [`ModelError::is_transient`] says whether another attempt may get one.
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>>;
+
+    /// What it refuses in a prompt; what goes around another model says what that one does.
+    fn rules(&self) -> Rules {
+        Rules::default()
+    }
 }
 
 /// What a model answered.
@@ -72,6 +78,12 @@ pub enum ModelError {
         /// What is wrong with it.
         message: String,
     },
+    /// No model was asked: a [cassette](crate::Cassette) has no such answer, or can keep none.
+    #[error("{message}")]
+    Cassette {
+        /// Why, and what it has instead.
+        message: String,
+    },
 }
 
 impl ModelError {
@@ -102,5 +114,9 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         (**self).respond(prompt)
+    }
+
+    fn rules(&self) -> Rules {
+        (**self).rules()
     }
 }

@@ -6,6 +6,7 @@ use futures_core::future::BoxFuture;
 
 use crate::model::{Answer, Model, ModelError};
 use crate::prompt::Prompt;
+use crate::rules::Rules;
 use crate::seed::mix;
 
 /// Waits. The floors that know no clock are handed one of these.
@@ -75,6 +76,10 @@ impl<M: Model, S: Sleep> Retry<M, S> {
 impl<M: Model, S: Sleep> Model for Retry<M, S> {
     fn name(&self) -> &str {
         self.model.name()
+    }
+
+    fn rules(&self) -> Rules {
+        self.model.rules()
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {

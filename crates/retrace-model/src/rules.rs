@@ -5,6 +5,7 @@ use std::fmt;
 
 use retrace_events::pairing::{PairedCall, Pairing, PlacedResult, pair};
 use retrace_events::{Event, History};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::prompt::Prompt;
@@ -31,7 +32,8 @@ use crate::quote::quoted;
 /// let newest = History::new(vec![raw.last().unwrap().clone()]);
 /// assert_eq!(flaws(&newest)[0].to_string(), "the result of `look` (id `c1`) in event 1 answers no call");
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Rules {
     /// The ids of calls that it takes.
     pub ids: Spelling,
@@ -45,7 +47,8 @@ pub struct Rules {
 }
 
 /// How something must be spelt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Spelling {
     /// In any way.
