@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use retrace_score::{
-    Aggregate, ArmReport, Compaction, ErrorCount, Failed, RecordingFacts, Report, Side, StrategyReport, Unscored,
+    Aggregate, ArmReport, Compaction, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport, Side,
+    StrategyReport, Unscored,
 };
 use retrace_stats::Exact;
 
@@ -42,6 +43,7 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
     notes.extend(recorded_environment(report, horizon));
     notes.extend(worlds_differ(report));
     notes.extend(replay(report));
+    notes.extend(unseen(report));
     notes.extend(spend(report));
     notes
 }
@@ -337,6 +339,30 @@ fn recorded_environment(report: &Report, horizon: usize) -> Option<String> {
         (false, true) => Some(left),
         (false, false) => None,
     }
+}
+
+/// Rollouts of which nobody can say that the model was sent what the arm keeps.
+fn unseen(report: &Report) -> Option<String> {
+    let ran_here = |id: &str| {
+        report.recordings.iter().any(|facts| facts.id == id && facts.environment != EnvironmentKind::Unknown)
+    };
+    let boundaries = report.boundaries.iter().filter(|boundary| ran_here(&boundary.recording));
+    let rollouts = boundaries.flat_map(|boundary| {
+        boundary.pre.iter().chain(boundary.strategies.values().flat_map(|strategy| &strategy.post))
+    });
+    let (mut n, mut n_unseen) = (0, 0);
+    for RolloutReport { rollout, .. } in rollouts.filter(|rollout| rollout.rollout.n_answers > 0) {
+        n += 1;
+        n_unseen += usize::from(rollout.sent.is_none());
+    }
+    (n_unseen > 0).then(|| {
+        format!(
+            "The model of {} of {} does not say what it was sent, so it is not known whether what a strategy kept reached \
+             it.",
+            grouped(n_unseen as u64),
+            counted(n, "rollout", "rollouts"),
+        )
+    })
 }
 
 fn worlds_differ(report: &Report) -> Option<String> {

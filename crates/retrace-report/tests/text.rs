@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, Failure, Outcome, Rollout, Stage};
+use retrace_events::{Action, EndReason, Failure, History, Outcome, Rollout, Stage};
 use retrace_report::{COLUMNS, View, json, printable, text};
 use retrace_score::{
     BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, RecordingFacts, RecordingLength, ReplayDifference,
@@ -26,7 +26,8 @@ fn rollout(line: &str) -> Rollout {
         Some(error) => EndReason::Failed(Failure { stage: Stage::Model, message: error.to_owned() }),
     };
     let actions = calls.split_whitespace().map(action).collect();
-    Rollout { actions, end, n_answers: 3, input_tokens: 4_100, output_tokens: 120, sent: None }
+    let sent = Some(History::from(Vec::new()).sent_hash());
+    Rollout { actions, end, n_answers: 3, input_tokens: 4_100, output_tokens: 120, sent }
 }
 
 fn compacted(tokens: u64, post: &[&str]) -> StrategyOutcome {
@@ -425,4 +426,16 @@ fn a_boundary_at_which_nothing_could_run_is_told_with_its_reason() {
     let ran = BoundaryOutcome { pre: vec![rollout("a")], ..broken() };
     let error = Report::new(verification(&["tail"], vec![ran])).unwrap_err();
     assert_eq!(error.to_string(), "the boundary at 19 of `r` is unusable, and has rollouts or strategies");
+}
+
+#[test]
+fn a_model_that_does_not_say_what_it_was_sent_is_told_of() {
+    let unseen = |unseen: usize| {
+        let mut pre = vec![rollout("a"), rollout("a")];
+        pre[..unseen].iter_mut().for_each(|rollout| rollout.sent = None);
+        let boundary = BoundaryOutcome { pre, ..boundary("r", 9, &[], [("tail", compacted(10, &["a"]))]) };
+        notes_at(&Report::new(verification(&["tail"], vec![boundary])).unwrap(), 5)
+    };
+    assert!(!unseen(0).contains("does not say"));
+    assert!(unseen(1).contains("The model of 1 of 3 rollouts does not say what it was sent"), "{}", unseen(1));
 }
