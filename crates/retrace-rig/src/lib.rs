@@ -1,1 +1,56 @@
-//! A model over any provider of rig.
+//! A [`Model`](retrace_model::Model) over any provider of [rig](rig_core).
+//!
+//! A [`RigModel`] is made from a [`RigConfig`]: a name such as `openai:gpt-4.1-mini`, `anthropic:claude-sonnet-4-5`,
+//! `ollama:qwen3`, `gemini:gemini-2.5-flash` or `openrouter:qwen/qwen3-32b`, and what else is to be set. The
+//! [providers](known_providers) are rig's. `openai` speaks Chat Completions, which with `base_url` reaches most other
+//! servers too; OpenAI's own newer interface is `openai-responses`.
+//!
+//! ```
+//! use retrace_model::Model;
+//! use retrace_rig::{RigConfig, RigModel};
+//!
+//! let config = RigConfig { base_url: Some("http://localhost:8000/v1".to_owned()), ..RigConfig::new("openai:gemma-3") };
+//! let model = RigModel::from_env(config)?;
+//! assert_eq!(model.name(), "openai:gemma-3");
+//! assert_eq!(model.prices(), None, "nobody knows what that server costs");
+//! # Ok::<(), retrace_rig::ConfigError>(())
+//! ```
+//!
+//! # What a provider is sent
+//!
+//! What [`History::sent`](retrace_events::History::sent) gives, in the shapes that the provider takes:
+//!
+//! * A result stands right after its response, with the id of the call that it answers by its place. Ids that are empty,
+//!   there twice or odd are replaced. A result that answers no call is text of the user, a call without a result gets one
+//!   that says so.
+//! * A failed result has the provider's flag (Anthropic, Gemini), and elsewhere `[tool error]` before its text, unless
+//!   an outcome rule found the failure in the text itself.
+//! * A conversation that starts with the model is opened by a line of the user, one that ends with it is closed by one.
+//! * Reasoning and its signatures go back to the model that made them, and to no other.
+//! * A medium that the model does not take is an error, and never left out.
+//!
+//! With each [`Answer`](retrace_model::Answer) comes the hash of what was sent, read from the messages.
+//!
+//! # Keys
+//!
+//! A key comes from the environment variable that the provider or the configuration names, and goes nowhere but to the
+//! provider's own address or to the one that the configuration sets beside `api_key_env`. No text that leaves this crate
+//! holds it: errors are cleaned of it, whole or cut short, and an answer that echoes it is refused.
+
+mod config;
+mod decode;
+mod errors;
+mod http;
+mod ids;
+mod media;
+mod model;
+mod providers;
+mod render;
+mod replay;
+mod secrets;
+mod sent;
+mod target;
+
+pub use config::{ConfigError, Prices, RigConfig};
+pub use model::RigModel;
+pub use providers::known_providers;

@@ -1,0 +1,227 @@
+//! The settings of a model, as a configuration file gives them.
+
+use retrace_events::Usage;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::providers::known_providers;
+
+/// The settings of a model.
+///
+/// A key is never among them: they name the environment variable that holds it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RigConfig {
+    /// The provider and its own name of the model, such as `openai:gpt-4.1-mini`; see the
+    /// [providers](known_providers).
+    pub model: String,
+    /// The address to use in place of the provider's own. A key is sent there only if `api_key_env` names it, or if the
+    /// provider has no address of its own.
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key, in place of the provider's usual one.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
+    /// The sampling temperature; not sent unless it is set, since some models refuse it.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer. Where it is unset and the provider wants one, the model's own limit is sent.
+    #[serde(default)]
+    pub max_tokens: Option<u64>,
+    /// The most seconds that one answer may take.
+    #[serde(default = "five_minutes")]
+    pub timeout_seconds: u64,
+    /// The most tokens that the model reads and writes in one request, in place of what the catalog says.
+    #[serde(default)]
+    pub context_window: Option<u64>,
+    /// What tokens cost, in place of what the catalog says.
+    #[serde(default)]
+    pub prices: Option<Prices>,
+    /// More fields of the request, as the provider spells them, such as `top_p` or `reasoning_effort`.
+    #[serde(default)]
+    pub extra: Map<String, Value>,
+}
+
+/// What tokens cost, in dollars for a million of them.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// Those of the request.
+    pub input: f64,
+    /// Those of the answer, its reasoning included.
+    pub output: f64,
+    /// Those of the request that are read from a cache; as `input` where it is unset.
+    #[serde(default)]
+    pub cache_read: Option<f64>,
+    /// Those of the request that are written to a cache; as `input` where it is unset.
+    #[serde(default)]
+    pub cache_write: Option<f64>,
+}
+
+/// Why no model can be made of a configuration; nothing has been sent.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The name of the model does not start with a provider.
+    #[error("`{model}` names no provider: write `provider:model`, such as `openai:gpt-4.1-mini`")]
+    NoProvider {
+        /// The name.
+        model: String,
+    },
+    /// The provider's name is followed by nothing.
+    #[error("`{provider}:` names no model: write `{provider}:` and the provider's own name of the model")]
+    NoModel {
+        /// The provider.
+        provider: String,
+    },
+    /// There is no such provider.
+    #[error(
+        "unknown provider `{provider}`: known are {}; for any other server that speaks as OpenAI does, write `openai:` \
+         and set `base_url`",
+        known_providers().join(", ")
+    )]
+    UnknownProvider {
+        /// The provider.
+        provider: String,
+    },
+    /// The provider's key is not in the environment.
+    #[error(
+        "`{provider}` wants a key: set the environment variable `{variable}`, or name the one that holds it with \
+         `api_key_env`"
+    )]
+    MissingKey {
+        /// The provider.
+        provider: String,
+        /// The variable.
+        variable: String,
+    },
+    /// What the environment holds cannot be a key.
+    #[error("the environment variable `{variable}` holds no key: it has characters that no header can carry")]
+    BadKey {
+        /// The variable.
+        variable: String,
+    },
+    /// The provider has no address of its own.
+    #[error("`{provider}` has no address that all share: set `base_url`")]
+    MissingBaseUrl {
+        /// The provider.
+        provider: String,
+    },
+    /// The address cannot be used. It is not shown, since it may hold a password.
+    #[error("`base_url` {problem}; it looks like `http://localhost:8000/v1`")]
+    BadBaseUrl {
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A setting cannot be used.
+    #[error("`{setting}` {problem}")]
+    BadSetting {
+        /// The setting.
+        setting: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The HTTP client cannot be made.
+    #[error("cannot set up HTTPS: {problem}")]
+    Https {
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+fn five_minutes() -> u64 {
+    300
+}
+
+impl RigConfig {
+    /// A model with nothing set.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            base_url: None,
+            api_key_env: None,
+            temperature: None,
+            max_tokens: None,
+            timeout_seconds: five_minutes(),
+            context_window: None,
+            prices: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// Refuses settings that no request can carry.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let bad = |setting: &str, problem: &str| {
+            Err(ConfigError::BadSetting { setting: setting.to_owned(), problem: problem.to_owned() })
+        };
+        let is_amount = |amount: f64| amount.is_finite() && amount >= 0.0;
+        if self.temperature.is_some_and(|temperature| !is_amount(temperature)) {
+            return bad("temperature", "must be 0 or more");
+        }
+        if self.max_tokens == Some(0) {
+            return bad("max_tokens", "must be 1 or more");
+        }
+        if self.timeout_seconds == 0 {
+            return bad("timeout_seconds", "must be 1 or more");
+        }
+        if self.context_window == Some(0) {
+            return bad("context_window", "must be 1 or more");
+        }
+        if let Some(prices) = &self.prices {
+            let all = [Some(prices.input), Some(prices.output), prices.cache_read, prices.cache_write];
+            if all.into_iter().flatten().any(|price| !is_amount(price)) {
+                return bad("prices", "must be 0 or more, in dollars for a million tokens");
+            }
+        }
+        match self.extra.keys().find(|key| OURS.contains(&key.as_str())) {
+            Some(key) => bad(&format!("extra.{key}"), "is a field that retrace fills itself: leave it out"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Fields of a request, of any provider, that `extra` must not replace.
+const OURS: [&str; 14] = [
+    "contents",
+    "input",
+    "instructions",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "messages",
+    "model",
+    "stream",
+    "system",
+    "systemInstruction",
+    "system_instruction",
+    "temperature",
+    "tools",
+];
+
+impl Prices {
+    /// What these tokens cost, in dollars. The input tokens include the cached ones, as [`Usage`] has it.
+    ///
+    /// ```
+    /// use retrace_events::Usage;
+    /// use retrace_rig::Prices;
+    ///
+    /// let prices = Prices { input: 2.0, output: 8.0, cache_read: Some(0.5), cache_write: None };
+    /// let usage = Usage {
+    ///     input_tokens: 1_000_000,
+    ///     output_tokens: 250_000,
+    ///     cache_read_tokens: Some(500_000),
+    ///     ..Usage::default()
+    /// };
+    /// assert_eq!(prices.cost(&usage), 1.0 + 2.0 + 0.25);
+    /// ```
+    pub fn cost(&self, usage: &Usage) -> f64 {
+        let read = usage.cache_read_tokens.unwrap_or(0);
+        let written = usage.cache_write_tokens.unwrap_or(0);
+        let plain = usage.input_tokens.saturating_sub(read).saturating_sub(written);
+        let price = |tokens: u64, per_million: f64| tokens as f64 * per_million / 1_000_000.0;
+        price(plain, self.input)
+            + price(usage.output_tokens, self.output)
+            + price(read, self.cache_read.unwrap_or(self.input))
+            + price(written, self.cache_write.unwrap_or(self.input))
+    }
+}

@@ -1,0 +1,244 @@
+//! The model.
+
+use std::fmt;
+use std::time::Duration;
+
+use retrace_events::{Event, PartBody, Raw, Response, ToolSpec};
+use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt, Rules, Spelling};
+use rig_core::DynModel;
+use rig_core::catalog::{Catalog, ModelSpec, Sampling};
+use rig_core::completion::message::Message;
+use rig_core::completion::{CompletionRequest, ToolDefinition};
+use rig_core::operation::Completion;
+use rig_core::providers::anthropic::Anthropic;
+use rig_core::providers::gemini::Gemini;
+use rig_core::providers::openai::OpenAI;
+use rig_core::providers::openai::wire::OpenAiWire;
+use rig_core::providers::registry::{Format, ProviderConfig, ProviderId};
+use serde_json::Value;
+
+use crate::config::{ConfigError, Prices, RigConfig};
+use crate::decode::decode;
+use crate::errors::Context;
+use crate::http::Http;
+use crate::providers::reach;
+use crate::render::{render, tool_name};
+use crate::secrets::Secrets;
+use crate::target::Target;
+
+/// A model of a provider.
+///
+/// It makes one request for an answer; trying again is the business of [`Retry`](retrace_model::Retry). It must be used
+/// within a tokio runtime that drives time and input.
+pub struct RigModel {
+    config: RigConfig,
+    provider: ProviderId,
+    client: Client,
+    model: DynModel<Completion>,
+    target: Target,
+    context: Context,
+}
+
+enum Client {
+    OpenAi(OpenAI),
+    Anthropic(Anthropic),
+    Gemini(Gemini),
+}
+
+impl RigModel {
+    /// The model of a configuration; `variable` reads the environment, from which the key comes, and the address if the
+    /// configuration has none and the provider has a variable for it.
+    ///
+    /// # Errors
+    /// For whatever can be known to be wrong before a request is made.
+    pub fn new(config: RigConfig, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        config.check()?;
+        let reached = reach(&config, variable)?;
+        let timeout = Duration::from_secs(config.timeout_seconds);
+        let http = Http::new(timeout)?;
+        let context = Context {
+            model: reached.model.clone(),
+            base_url: reached.config.base_url().to_owned(),
+            key_variable: reached.key_variable,
+            settings: settings(&config),
+            timeout,
+            secrets: Secrets::new([reached.key.expose()]),
+        };
+        let name = reached.model;
+        let (client, model, target) = match reached.config {
+            ProviderConfig::OpenAi(openai) => {
+                let client = openai.connect(http);
+                let model = client.completion(name);
+                let target = match model.wire.clone() {
+                    OpenAiWire::Chat(wire) => Target::new(wire, Format::OpenAi),
+                    OpenAiWire::Responses(wire) => Target::new(wire, Format::OpenAi),
+                };
+                (Client::OpenAi(client), model.erase(), target)
+            }
+            ProviderConfig::Anthropic(anthropic) => {
+                let client = anthropic.connect(http);
+                let model = client.completion(name);
+                let target = Target::new(model.wire.clone(), Format::Anthropic);
+                (Client::Anthropic(client), model.erase(), target)
+            }
+            ProviderConfig::Gemini(gemini) => {
+                let client = gemini.connect(http);
+                let model = client.completion(name);
+                let target = Target::new(model.wire.clone(), Format::Gemini);
+                (Client::Gemini(client), model.erase(), target)
+            }
+        };
+        let new = Self { config, provider: reached.id, client, model, target, context };
+        match new.catalog().and_then(|spec| spec.sampling) {
+            Some(Sampling::Never) if new.config.temperature.is_some() => Err(ConfigError::BadSetting {
+                setting: "temperature".to_owned(),
+                problem: format!("is not taken by `{}`: leave it out", new.config.model),
+            }),
+            _ => Ok(new),
+        }
+    }
+
+    /// The model of a configuration, with the environment of this process.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_env(config: RigConfig) -> Result<Self, ConfigError> {
+        Self::new(config, &|name| std::env::var(name).ok())
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &RigConfig {
+        &self.config
+    }
+
+    /// The most tokens that it reads and writes in one request: as configured, or else as rig's catalog has it; none where
+    /// neither says.
+    pub fn context_window(&self) -> Option<u64> {
+        self.config.context_window.or_else(|| self.catalog()?.context_window.map(u64::from))
+    }
+
+    /// What its tokens cost: as configured, or else as rig's catalog has it; none where neither says.
+    pub fn prices(&self) -> Option<Prices> {
+        let listed = || {
+            let pricing = self.catalog()?.pricing?;
+            let (cache_read, cache_write) = (pricing.cache_read, pricing.cache_write);
+            Some(Prices { input: pricing.input, output: pricing.output, cache_read, cache_write })
+        };
+        self.config.prices.or_else(listed)
+    }
+
+    /// What the catalog says of the model. Of a model at another address than the provider's own it says nothing.
+    fn catalog(&self) -> Option<&'static ModelSpec> {
+        if self.config.base_url.is_some() && !self.provider.vendor().starts_with("azure") {
+            return None;
+        }
+        Catalog::builtin().find(self.provider, &self.context.model)
+    }
+
+    /// Asks the provider something that costs nothing, to see that it is there and takes the key. Not every provider has
+    /// such a question, and the answer says nothing of the model.
+    ///
+    /// # Errors
+    /// [`ModelError::Unavailable`] and [`ModelError::TimedOut`] if it cannot be reached, [`ModelError::Refused`] if it does
+    /// not take the key.
+    pub async fn preflight(&self) -> Result<(), ModelError> {
+        let asked = match &self.client {
+            Client::OpenAi(client) if client.config().dialect.quirks.verify_path.is_empty() => return Ok(()),
+            Client::OpenAi(client) => client.verify().await,
+            Client::Anthropic(client) => client.verify().await,
+            Client::Gemini(client) => client.verify().await,
+        };
+        match asked {
+            Ok(()) => Ok(()),
+            Err(error) => match error.provider_response_status() {
+                // It is there, and only does not know the question.
+                Some(status) if status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 429) => Ok(()),
+                _ => Err(self.context.error(&error)),
+            },
+        }
+    }
+
+    /// Only the names of tools: ids, pairs and the order of messages are put right when a prompt is rendered.
+    pub fn rules(&self) -> Rules {
+        let names = match self.provider.vendor() {
+            "openai" | "azure.openai" => Spelling::Word { most: 64 },
+            "anthropic" => Spelling::Word { most: 128 },
+            _ => Spelling::NotEmpty,
+        };
+        Rules { names, ..Rules::default() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    async fn ask(&self, prompt: &Prompt<'_>) -> Result<Answer, ModelError> {
+        let rendered = render(prompt, &self.target)?;
+        let sent = rendered.sent_hash();
+        let request = self.request(rendered.messages, prompt.tools)?;
+        let answer = self.model.call(request).await.map_err(|error| self.context.error(&error))?;
+        let n_calls = prompt.history.events().flat_map(Event::tool_calls).count();
+        let response = decode(answer, n_calls)?;
+        if texts(&response).any(|text| self.context.secrets.stand_in(text)) {
+            return Err(ModelError::Unusable { message: "the answer holds the key that was sent".to_owned() });
+        }
+        Ok(Answer { response, sent: Some(sent) })
+    }
+
+    fn request(&self, messages: Vec<Message>, tools: &[ToolSpec]) -> Result<CompletionRequest, ModelError> {
+        if !tools.is_empty() && !self.target.takes_tools() {
+            let message = format!("`{}` takes no tools: choose a model that does", self.config.model);
+            return Err(ModelError::Refused { message });
+        }
+        let definition = |tool: &ToolSpec| {
+            let description = tool.description.clone().unwrap_or_default();
+            Ok(ToolDefinition::new(tool_name(&tool.name)?, description, tool.parameters.clone()))
+        };
+        let mut request = CompletionRequest::new(Message::user(""))
+            .tools(tools.iter().map(definition).collect::<Result<_, ModelError>>()?)
+            .temperature(self.config.temperature)
+            .max_tokens(self.config.max_tokens)
+            // Servers have words of their own for having stopped; a failure that rig knows is still one.
+            .accept_unknown_finish_reasons(true);
+        request.chat_history = messages;
+        if !self.config.extra.is_empty() {
+            request = request.additional_params(Value::Object(self.config.extra.clone()));
+        }
+        Ok(request)
+    }
+}
+
+impl Model for RigModel {
+    fn name(&self) -> &str {
+        &self.config.model
+    }
+
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        Box::pin(self.ask(prompt))
+    }
+}
+
+impl fmt::Debug for RigModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RigModel").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// All text of an answer that a recording would keep.
+fn texts(response: &Response) -> impl Iterator<Item = &str> {
+    let parts = response.content.iter().flat_map(|part| match &part.body {
+        PartBody::Text(text) => vec![&**text],
+        PartBody::Thinking(thinking) => vec![&*thinking.text],
+        PartBody::ToolCall(call) => vec![&*call.id, &*call.name, &*call.arguments],
+        PartBody::System(_) | PartBody::Media(_) => Vec::new(),
+    });
+    parts.chain(response.model.as_deref()).chain(response.provider_data.as_ref().map(Raw::get))
+}
+
+/// The settings that are set, as the configuration and the providers spell them.
+fn settings(config: &RigConfig) -> Vec<String> {
+    let ours = [("temperature", config.temperature.is_some()), ("max_tokens", config.max_tokens.is_some())];
+    let set = ours.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned());
+    set.chain(config.extra.keys().cloned()).collect()
+}
