@@ -77,7 +77,7 @@ pub use environment::{Environment, RestoreError, Restored};
 pub use fn_tool::{FnTool, IntoOutput, NoArguments};
 pub use rebuilds::{RebuildDifference, check_rebuilds};
 pub use recorded_environment::RecordedEnvironment;
-pub use replay::{Difference, Replay, replay};
+pub use replay::{Comparison, Difference, Replay, compare, replay};
 pub use replay_environment::ReplayEnvironment;
 pub use tool::{CallError, Tool, ToolOutput};
 pub use toolbox::{Dispatch, IntoToolbox, Toolbox, ToolboxBuilder, ToolboxError};

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use retrace_events::{Action, Boundary, Outcome, OutcomeSource, RecordedAction};
+use retrace_events::{Action, Boundary, Outcome, OutcomeSource, RecordedAction, Trajectory, with_causes};
 
 use crate::digests::Digests;
 use crate::environment::RestoreError;
@@ -56,6 +56,46 @@ pub async fn replay(boundary: &Boundary, toolbox: &Toolbox) -> Result<Replay, Re
     Ok(replay)
 }
 
+/// How far a recording replays, from its first action to its last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Calls that the recording has.
+    pub n_actions: usize,
+    /// Calls that were executed again; fewer where one had no result.
+    pub n_calls: usize,
+    /// Those of them that worked if they had worked, and failed if they had failed.
+    pub n_same_outcome: usize,
+    /// Those of them that answered the recorded text.
+    pub n_same_text: usize,
+    /// The first call with another outcome: which action it is, from 1, and what happened.
+    pub first_other_outcome: Option<(usize, String)>,
+    /// The first call with another text.
+    pub first_difference: Option<Difference>,
+    /// Why the replay broke off, if it did.
+    pub broke_off: Option<String>,
+}
+
+/// Executes all actions of a recording in a toolbox that is in the state it started from, as [`replay`] does, but goes on
+/// where an outcome is another one. Behind such a call the world is no longer the recorded one.
+pub async fn compare(trajectory: &Trajectory, toolbox: &Toolbox) -> Comparison {
+    let mut replay = Replay::default();
+    let mut comparison = Comparison { n_actions: trajectory.actions().len(), ..Comparison::default() };
+    for (recorded, position) in trajectory.actions().iter().zip(1..) {
+        match replay.execute(trajectory.id(), recorded, toolbox).await {
+            Ok(()) => comparison.n_same_outcome += 1,
+            Err(error @ RestoreError::ReplayMismatch { .. }) => {
+                comparison.first_other_outcome.get_or_insert_with(|| (position, error.to_string()));
+            }
+            Err(error) => {
+                comparison.broke_off = Some(with_causes(&error));
+                break;
+            }
+        }
+        comparison.n_calls = position;
+    }
+    Comparison { n_same_text: replay.n_same_text, first_difference: replay.first_difference, ..comparison }
+}
+
 impl Replay {
     /// Executes the next recorded action.
     pub(crate) async fn execute(
@@ -74,6 +114,7 @@ impl Replay {
         })?;
         let (now, before) = (output.text(), recorded.result().text());
         let is_unknown = recorded.result().outcome_from == Some(OutcomeSource::Unknown);
+        self.n_calls = position;
         if action.is_blocked() != output.outcome.is_blocked() && !(is_unknown && now == before) {
             return Err(RestoreError::ReplayMismatch {
                 recording: recording.to_owned(),
@@ -84,7 +125,6 @@ impl Replay {
                 text: shorten(&now, MAX_TEXT),
             });
         }
-        self.n_calls = position;
         self.digests.push(digest(output.outcome, &now));
         if now == before {
             self.n_same_text += 1;

@@ -188,7 +188,7 @@ mod tests {
     use retrace_events::{Event, Header, Outcome, OutcomeSource, Recording, ToolResult, Trajectory};
 
     use super::*;
-    use crate::replay::Difference;
+    use crate::replay::{Difference, compare};
     use crate::testing::{Recorded, Stock, after, calls, rounds, stock_tools};
     use crate::toolbox::ToolboxError;
 
@@ -280,6 +280,30 @@ mod tests {
             "replay of recording `shop-1` diverged at action 2: `take({\"n\":2})` was recorded as a failure and \
              now succeeds with `3 left`",
         );
+    }
+
+    #[test]
+    fn a_comparison_goes_on_where_a_replay_stops() {
+        let mut recorded = shop();
+        recorded[1] = ("take", r#"{"n":2}"#, ERROR, "closed");
+        recorded[3] = ("take", r#"{"n":"1"}"#, OK, "4 left");
+        let toolbox = pollster::block_on(fresh().0.open()).unwrap();
+        let comparison = pollster::block_on(compare(&calls(&recorded), &toolbox));
+        assert_eq!((comparison.n_actions, comparison.n_calls, comparison.broke_off), (7, 7, None));
+        assert_eq!((comparison.n_same_outcome, comparison.n_same_text), (6, 3));
+        let (position, text) = comparison.first_other_outcome.unwrap();
+        assert!(position == 2 && text.contains("now succeeds with `3 left`"), "{text}");
+        assert_eq!(comparison.first_difference.unwrap().position, 4);
+
+        let burns = Toolbox::builder()
+            .tool(crate::FnTool::new("add", "Adds.", |_: serde_json::Map<String, serde_json::Value>| -> String {
+                panic!("fire")
+            }))
+            .build()
+            .unwrap();
+        let comparison = pollster::block_on(compare(&calls(&shop()), &burns));
+        assert_eq!((comparison.n_calls, comparison.n_same_outcome), (0, 0));
+        assert!(comparison.broke_off.unwrap().contains("fire"));
     }
 
     #[test]
