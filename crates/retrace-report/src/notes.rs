@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use retrace_score::{
-    Aggregate, ArmReport, Compaction, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport, Side,
+    Aggregate, ArmReport, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport, Side,
     StrategyReport, Unscored,
 };
 use retrace_stats::Exact;
@@ -67,6 +67,7 @@ fn because(reason: Unscored, count: usize) -> String {
     match reason {
         Unscored::Unusable => format!("nothing could run {at}"),
         Unscored::CompactionFailed => format!("the compaction failed {at}"),
+        Unscored::CompactionFlawed => format!("what is kept is flawed {at}"),
         Unscored::NotRun(side) => format!("no {side} rollout ran {at}"),
         Unscored::AllFailed(side) => format!("every {side} rollout failed {at}"),
         _ => format!("there is no delta {at}"),
@@ -150,6 +151,16 @@ fn about(name: &str, report: &Report, strategy: &StrategyReport, horizon: usize)
         sentences.push(format!("The compaction failed at {n} of {}.", boundaries(strategy.n_tested)));
         sentences.extend(most_common(&strategy.compaction_errors, ""));
     }
+    if let Some(flaw) = strategy.flaws.first() {
+        sentences.push(format!(
+            "What is kept is flawed at {} of {}, so nothing could be resumed from it. In {} after {}: {}.",
+            strategy.n_flawed_compactions,
+            boundaries(strategy.n_tested),
+            quoted(&flaw.first.recording),
+            counted(flaw.first.cut, "event", "events"),
+            printable(flaw.text.trim_end_matches('.')),
+        ));
+    }
     if at.failures.post.failed > 0 {
         sentences.push(broken(Side::Post, at.failures.post, &strategy.post, report, horizon));
     }
@@ -161,7 +172,7 @@ fn about(name: &str, report: &Report, strategy: &StrategyReport, horizon: usize)
     sentences.extend(bias(at, report.control.as_deref() == Some(name)));
     sentences.extend(partly_unscored(at));
     let at = report.boundaries.iter().filter_map(|boundary| boundary.strategies.get(name));
-    let n_compacted = at.filter(|here| !matches!(here.compaction, Compaction::Failed { .. })).count();
+    let n_compacted = at.filter(|here| !here.compaction.leaves_nothing()).count();
     let of = boundaries(n_compacted);
     if strategy.n_grown > 0 {
         sentences.push(format!("The context grew at {} of {of}.", strategy.n_grown));
@@ -253,7 +264,7 @@ fn most_common(errors: &[ErrorCount], up_to: &str) -> Option<String> {
 }
 
 fn partly_unscored(at: &Aggregate) -> Option<String> {
-    let told = [Unscored::CompactionFailed, Unscored::Unusable];
+    let told = [Unscored::CompactionFailed, Unscored::CompactionFlawed, Unscored::Unusable];
     let reasons = at.unscored.iter().filter(|unscored| !told.contains(&unscored.reason));
     let reasons: Vec<_> = reasons.map(|unscored| because(unscored.reason, unscored.count)).collect();
     (at.n_scored > 0 && !reasons.is_empty()).then(|| format!("Not scored everywhere: {}.", reasons.join("; ")))

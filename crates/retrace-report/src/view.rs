@@ -52,7 +52,7 @@ pub struct Row {
     /// The rollouts of POST that failed.
     pub failed: Failed,
     /// Whether the arms failed at different rates where both ran, fewer than half of the rollouts of one of them are
-    /// scored, or a compaction failed. The notes say more.
+    /// scored, or a compaction failed or is flawed. The notes say more.
     pub marked: bool,
 }
 
@@ -135,6 +135,7 @@ impl Row {
             None => RowOutcome::Unscored(notes::why_unscored(at)),
         };
         let pre = report.pre.failed_at(horizon).expect("the report has this horizon");
+        let none_left = strategy.n_failed_compactions + strategy.n_flawed_compactions > 0;
         let few_left = at.pre.is_some() && (pre.leaves_few() || at.failures.paired_post.leaves_few());
         Self {
             name: printable(name).into_owned(),
@@ -144,7 +145,7 @@ impl Row {
             outcome,
             kept: strategy.kept.clone(),
             failed: at.failures.post,
-            marked: at.failures.paired_more.is_some() || few_left || strategy.n_failed_compactions > 0,
+            marked: at.failures.paired_more.is_some() || few_left || none_left,
         }
     }
 }

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use retrace_events::tokens::Tokens;
 use retrace_events::{Action, EndReason, Failure, History, Outcome, Rollout, Stage};
-use retrace_report::{COLUMNS, View, json, printable, text};
+use retrace_report::{COLUMNS, RowOutcome, View, json, printable, text};
 use retrace_score::{
     BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, RecordingFacts, RecordingLength, ReplayDifference,
     ReplayFidelity, Report, Size, Spend, StrategyOutcome, UnusableRecording, Verification,
@@ -409,6 +409,29 @@ proptest! {
             prop_assert_eq!(printable(line), line);
         }
     }
+}
+
+#[test]
+fn a_flaw_is_told_apart_from_failures_and_marks_the_row() {
+    let flawed = |flaw: &str| outcome(Compaction::Flawed { flaw: flaw.to_owned() }, &[]);
+    let boundaries = vec![
+        boundary("r", 9, &["a"], [("tail", compacted(10, &["a"]))]),
+        boundary("r", 19, &["a"], [("tail", flawed("the result of `a\u{1b}` in event 1 answers no call"))]),
+        boundary("r", 29, &["a"], [("tail", failed("429"))]),
+    ];
+    let report = Report::new(verification(&["tail"], boundaries)).unwrap();
+    let notes = notes_at(&report, 5);
+    let told = "The compaction failed at 1 of 3 boundaries. Most common error: `429`, once, in `r` after 29 events. What is \
+                kept is flawed at 1 of 3 boundaries, so nothing could be resumed from it. In `r` after 19 events: the result \
+                of `a\\u{1b}` in event 1 answers no call.";
+    assert!(notes.contains(told), "{notes}");
+    assert!(View::new(&report).rows[0].marked);
+    let only = vec![boundary("r", 9, &["a"], [("tail", flawed("it ends with a response"))])];
+    let report = Report::new(verification(&["tail"], only)).unwrap();
+    let view = View::new(&report);
+    let RowOutcome::Unscored(why) = &view.rows[0].outcome else { panic!("nothing is scored") };
+    assert_eq!((&**why, view.rows[0].marked), ("what is kept is flawed at 1 boundary", true));
+    assert!(json(&report).contains("\"flaw\": \"it ends with a response\""));
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn check(verification: &Verification) -> Result<(), ReportError> {
             if !strategies.contains(&name) {
                 return Err(ReportError::UnknownStrategy { recording, cut, name });
             }
-            if matches!(outcome.compaction, Compaction::Failed { .. }) && !outcome.post.is_empty() {
+            if outcome.compaction.leaves_nothing() && !outcome.post.is_empty() {
                 return Err(ReportError::RolloutsOfFailedCompaction { recording, cut, name });
             }
         }
@@ -112,6 +112,7 @@ fn score(outcome: BoundaryOutcome, verification: &Verification) -> BoundaryRepor
         let scores = (1..=verification.horizon).map(|horizon| {
             let score = match compaction {
                 Compaction::Failed { .. } => Score::Unscored(Unscored::CompactionFailed),
+                Compaction::Flawed { .. } => Score::Unscored(Unscored::CompactionFlawed),
                 Compaction::Unchanged if post.is_empty() && !is_control => Score::Noop,
                 _ => score_arms(&pre_burdens, &post_burdens, horizon),
             };
@@ -133,7 +134,7 @@ fn rollouts(arm: Vec<Rollout>, burdens: Vec<Burdens>) -> Vec<RolloutReport> {
 fn kept(pre: Option<Size>, compaction: &Compaction) -> Option<Exact> {
     let before = pre.filter(|pre| pre.tokens.0 > 0)?.tokens.0;
     match compaction {
-        Compaction::Failed { .. } => None,
+        Compaction::Failed { .. } | Compaction::Flawed { .. } => None,
         Compaction::Unchanged => Some(Exact::one()),
         Compaction::Compacted { size } => size.map(|after| Exact::new(after.tokens.0.into(), before.into())),
     }
@@ -145,13 +146,16 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
         boundaries.iter().filter_map(|at| at.strategies.get(name).map(|here| Tested { at, here })).collect();
     let count = |is: fn(&Tested) -> bool| tested.iter().filter(|tested| is(tested)).count();
     let mut post = ArmTally::new(verification.horizon);
-    let mut compaction_errors = Tally::default();
+    let (mut compaction_errors, mut flaws) = (Tally::default(), Tally::default());
     let mut spend = Spend::default();
     for Tested { at, here } in &tested {
         post.add(at, &here.post);
         spend.add(here.spend);
-        if let Compaction::Failed { error } = &here.compaction {
-            compaction_errors.add(None, error, || Place::boundary(&at.recording, at.cut));
+        let place = || Place::boundary(&at.recording, at.cut);
+        match &here.compaction {
+            Compaction::Failed { error } => compaction_errors.add(None, error, place),
+            Compaction::Flawed { flaw } => flaws.add(None, flaw, place),
+            Compaction::Unchanged | Compaction::Compacted { .. } => {}
         }
     }
     let n_unusable = boundaries.iter().filter(|at| at.unusable.is_some()).count();
@@ -159,6 +163,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
     StrategyReport {
         n_tested: tested.len(),
         n_failed_compactions: count(|tested| matches!(tested.here.compaction, Compaction::Failed { .. })),
+        n_flawed_compactions: count(|tested| matches!(tested.here.compaction, Compaction::Flawed { .. })),
         n_unchanged: count(|tested| tested.here.compaction == Compaction::Unchanged),
         n_noop: count(|tested| tested.here.scores.iter().all(|score| score.score == Score::Noop)),
         n_grown: count(|tested| tested.sizes().is_some_and(|(before, after)| after > before)),
@@ -167,6 +172,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
         kept: median(&shares),
         spend,
         compaction_errors: compaction_errors.into_counts(),
+        flaws: flaws.into_counts(),
         post: post.finish(),
         horizons: aggregates(&tested, n_unusable, verification),
     }
@@ -564,6 +570,25 @@ mod tests {
     }
 
     #[test]
+    fn flawed_compactions_are_told_from_failed_ones() {
+        let control = || ran(Compaction::Unchanged, &["a b"]);
+        let flawed = || ran(Compaction::Flawed { flaw: "no\ncall".to_owned() }, &[]);
+        let report = Report::new(verification(vec![
+            (&["a b"], control(), ran(failed(), &[])),
+            (&["a b"], control(), flawed()),
+            (&["a b"], control(), flawed()),
+        ]))
+        .unwrap();
+        let s = &report.strategies["s"];
+        assert_eq!((s.n_tested, s.n_failed_compactions, s.n_flawed_compactions, s.kept.clone()), (3, 1, 2, None));
+        let [flaw] = &s.flaws[..] else { panic!("one flaw") };
+        assert_eq!((&*flaw.text, flaw.count, &flaw.first), ("no call", 2, &Place::boundary("r", 20)));
+        let unscored = |reason, count| UnscoredCount { reason, count };
+        let expected = [unscored(Unscored::CompactionFlawed, 2), unscored(Unscored::CompactionFailed, 1)];
+        assert_eq!(s.at(1).unwrap().unscored, expected);
+    }
+
+    #[test]
     fn post_failures_where_pre_never_ran_are_told_apart() {
         let control = || ran(Compaction::Unchanged, &[]);
         let report = Report::new(verification(vec![
@@ -693,7 +718,7 @@ mod tests {
         check(|v| drop(v.strategies.pop()), "the boundary at 10 of `r` has `s`, which is not among the strategies");
         check(
             |v| v.boundaries[0].strategies["s"].compaction = failed(),
-            "the boundary at 10 of `r` has rollouts of `s`, whose compaction failed there",
+            "the boundary at 10 of `r` has rollouts of `s`, whose compaction failed or is flawed there",
         );
     }
 }

@@ -102,6 +102,8 @@ pub enum Unscored {
     Unusable,
     /// The compaction failed, so there is nothing to resume from.
     CompactionFailed,
+    /// No agent can be resumed from what was kept.
+    CompactionFlawed,
     /// No rollout of this arm was run.
     NotRun(Side),
     /// Every rollout of this arm broke off before the horizon.

@@ -163,6 +163,12 @@ pub enum Compaction {
         /// Why, with the causes.
         error: String,
     },
+    /// There is another history, and no agent can be resumed from it: a model would refuse it, or it does not end with
+    /// the boundary's results.
+    Flawed {
+        /// What is wrong with it first.
+        flaw: String,
+    },
     /// The history is what it was.
     Unchanged,
     /// The history is another one.
@@ -170,6 +176,13 @@ pub enum Compaction {
         /// How large it is now; `None` where nobody counted.
         size: Option<Size>,
     },
+}
+
+impl Compaction {
+    /// Whether there is nothing to resume from, so that no rollout can run.
+    pub fn leaves_nothing(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Flawed { .. })
+    }
 }
 
 /// What was spent on models.

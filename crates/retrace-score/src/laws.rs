@@ -102,10 +102,11 @@ fn four(delta: Channels<Exact>) -> [Exact; 4] {
 fn verification() -> impl Strategy<Value = Verification> {
     let compacted = prop_oneof![
         1 => Just(Compaction::Failed { error: "no summary".to_owned() }),
+        1 => Just(Compaction::Flawed { flaw: "a result without its call".to_owned() }),
         3 => (0..150u64).prop_map(|tokens| Compaction::Compacted { size: Some(Size { events: 3, tokens: Tokens(tokens) }) }),
     ];
     let strategy = (compacted, vec(rollout(), 0..4)).prop_map(|(compaction, post)| {
-        let post = if matches!(compaction, Compaction::Failed { .. }) { Vec::new() } else { post };
+        let post = if compaction.leaves_nothing() { Vec::new() } else { post };
         StrategyOutcome {
             compaction,
             lost_task: false,

@@ -80,6 +80,8 @@ pub struct StrategyReport {
     pub n_tested: usize,
     /// At how many of them the compaction failed.
     pub n_failed_compactions: usize,
+    /// At how many of them no agent can be resumed from what was kept.
+    pub n_flawed_compactions: usize,
     /// At how many of them it left the history as it was.
     pub n_unchanged: usize,
     /// How many of the unchanged ones had no rollouts, so that their delta is zero by definition.
@@ -98,6 +100,8 @@ pub struct StrategyReport {
     pub spend: Spend,
     /// What broke the compactions, the most common error first.
     pub compaction_errors: Vec<ErrorCount>,
+    /// What is wrong with the flawed ones, the most common flaw first.
+    pub flaws: Vec<ErrorCount>,
     /// The rollouts from what it kept.
     pub post: ArmReport,
     /// What came out at each horizon from 1 to the full one.
@@ -284,8 +288,10 @@ pub enum ReportError {
         /// The name of the strategy.
         name: String,
     },
-    /// A compaction failed, and still there are rollouts from what it kept.
-    #[error("the boundary at {cut} of `{recording}` has rollouts of `{name}`, whose compaction failed there")]
+    /// A compaction failed or is flawed, and still there are rollouts from what it kept.
+    #[error(
+        "the boundary at {cut} of `{recording}` has rollouts of `{name}`, whose compaction failed or is flawed there"
+    )]
     RolloutsOfFailedCompaction {
         /// The id of the recording.
         recording: String,
@@ -318,7 +324,7 @@ impl ReportError {
             }
             Self::UnknownStrategy { .. } => Some("add it to the strategies, or leave out what it did"),
             Self::RolloutsOfFailedCompaction { .. } => {
-                Some("leave out the rollouts or, if there was something to resume from, the error")
+                Some("leave out the rollouts or, if there was something to resume from, the error or flaw")
             }
             Self::OutcomesOfUnusableBoundary { .. } => Some("leave out what ran there, or why nothing could"),
         }

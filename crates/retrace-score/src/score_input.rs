@@ -350,6 +350,7 @@ struct StrategyJson(StrategyOutcome);
 #[serde(deny_unknown_fields)]
 struct StrategyFields {
     error: Option<String>,
+    flaw: Option<String>,
     #[serde(default)]
     unchanged: bool,
     size: Option<Object<SizeJson>>,
@@ -371,17 +372,24 @@ impl TryFrom<Object<StrategyFields>> for StrategyJson {
     type Error = &'static str;
 
     fn try_from(Object(fields): Object<StrategyFields>) -> Result<Self, &'static str> {
-        let StrategyFields { error, unchanged, size, spend, post } = fields;
+        let StrategyFields { error, flaw, unchanged, size, spend, post } = fields;
         let Object(SpendJson { n_model_calls, input_tokens, output_tokens }) = spend;
-        let compaction = match (error, unchanged) {
-            (Some(_), true) => return Err("has an `error` and is `unchanged`"),
-            (Some(_), false) if !post.is_empty() || size.is_some() => {
+        let ran = !post.is_empty() || size.is_some();
+        let compaction = match (error, flaw, unchanged) {
+            (Some(_), _, true) => return Err("has an `error` and is `unchanged`"),
+            (_, Some(_), true) => return Err("has a `flaw` and is `unchanged`"),
+            (Some(_), Some(_), _) => return Err("has both an `error` and a `flaw`"),
+            (Some(_), ..) if ran => {
                 return Err("has an `error`, so that nothing was kept, and still a `size` or `post` rollouts");
             }
-            (Some(error), false) => Compaction::Failed { error },
-            (None, true) if size.is_some() => return Err("is `unchanged`, and has a `size` of its own"),
-            (None, true) => Compaction::Unchanged,
-            (None, false) => Compaction::Compacted { size: size.map(|Object(size)| size.into()) },
+            (_, Some(_), _) if ran => {
+                return Err("has a `flaw`, so that nothing can run, and still a `size` or `post` rollouts");
+            }
+            (Some(error), ..) => Compaction::Failed { error },
+            (_, Some(flaw), _) => Compaction::Flawed { flaw },
+            (None, None, true) if size.is_some() => return Err("is `unchanged`, and has a `size` of its own"),
+            (None, None, true) => Compaction::Unchanged,
+            (None, None, false) => Compaction::Compacted { size: size.map(|Object(size)| size.into()) },
         };
         let spend = Spend { n_model_calls, input_tokens, output_tokens };
         Ok(Self(StrategyOutcome {

@@ -150,7 +150,7 @@ impl Progressing {
                 Compaction::Compacted { .. } => true,
                 // The rollouts would be those of PRE, and only the control's business is how those differ.
                 Compaction::Unchanged => is_control,
-                Compaction::Failed { .. } => false,
+                Compaction::Failed { .. } | Compaction::Flawed { .. } => false,
             };
             arms.extend(history.filter(|_| runs).map(|history| (Arm::Post(name.clone()), history)));
         }

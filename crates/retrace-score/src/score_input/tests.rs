@@ -215,6 +215,12 @@ fn what_is_wrong_is_named_with_its_place() {
         "`boundaries[0].pre[0].actions[0].blocked`: invalid type",
     );
     refused(&strategy(r#"{"error": "x", "unchanged": true}"#), "`boundaries[0].strategies.tail`: has an `error`");
+    refused(&strategy(r#"{"flaw": "x", "unchanged": true}"#), "`boundaries[0].strategies.tail`: has a `flaw`");
+    refused(&strategy(r#"{"flaw": "x", "error": "y"}"#), "`boundaries[0].strategies.tail`: has both");
+    refused(
+        &strategy(r#"{"flaw": "x", "size": {"events": 1, "tokens": 1}}"#),
+        "`boundaries[0].strategies.tail`: has a `flaw`, so that nothing can run",
+    );
     refused(
         &strategy(r#"{"error": "x", "post": [{"actions": []}]}"#),
         "`boundaries[0].strategies.tail`: has an `error`",
