@@ -9,12 +9,12 @@ use retrace_agent::{Agent, Budget, Run};
 use retrace_env::Environment;
 use retrace_events::tokens::count_sent;
 use retrace_events::{EndReason, Failure, History, Rollout, RolloutKey, Stage, panic_text, with_causes};
-use retrace_model::{Model, Prompt, Retry};
+use retrace_model::{Model, Prompt};
 use retrace_score::{Compaction, Size, Spend};
 use retrace_strategies::{Ask, BoxFuture, CompactContext, CompactError, Compacted, Strategy};
 use tracing::{Instrument, info_span};
 
-use crate::limits::{Bounded, Timed, TokioSleep};
+use crate::limits::{Bounded, Timed};
 use crate::plan::Site;
 use crate::settings::Settings;
 use crate::{post, seeds};
@@ -23,13 +23,10 @@ use crate::{post, seeds};
 pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) agent: Arc<dyn Agent>,
-    pub(crate) model: PatientModel,
-    pub(crate) other_models: IndexMap<String, PatientModel>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) other_models: IndexMap<String, Arc<dyn Model>>,
     pub(crate) strategies: IndexMap<String, Arc<dyn Strategy>>,
 }
-
-/// A model with a time limit on each attempt, asked again when its error is transient.
-pub(crate) type PatientModel = Retry<Timed<Arc<dyn Model>>, TokioSleep>;
 
 /// What came of applying a strategy at a boundary.
 pub(crate) struct CompactionOutcome {
@@ -67,6 +64,7 @@ impl Setup {
         let seed = seeds::of_compaction(self.settings.seed, recording, boundary.cut(), name);
         let mut cx = CompactContext::new(self, seed);
         cx.counter = &*self.settings.counter;
+        cx.window = self.settings.window;
         cx.run = site.run_so_far;
         let strategy = Timed::new(&*self.strategies[name], self.settings.limits.strategy);
         let span = info_span!("compact", recording, cut = boundary.cut(), strategy = name);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use retrace_env::Environment;
 use retrace_events::Recording;
 use retrace_events::cuts::Spacing;
-use retrace_events::tokens::{FourCharacters, TokenCounter};
+use retrace_events::tokens::{FourCharacters, TokenCounter, Tokens};
 use retrace_model::Backoff;
 use retrace_score::{EnvironmentKind, MAX_HORIZON};
 
@@ -30,6 +30,8 @@ pub struct Settings {
     /// How often a model is asked again after an error that is transient. Each attempt has the time limit of a model
     /// call.
     pub backoff: Backoff,
+    /// The context window of the agent's model, if known; for strategies that keep to a share of it.
+    pub window: Option<Tokens>,
     /// How tokens are counted.
     pub counter: Arc<dyn TokenCounter>,
 }
@@ -45,6 +47,7 @@ impl Default for Settings {
             seed: 0,
             limits: TimeLimits::default(),
             backoff: Backoff::default(),
+            window: None,
             counter: Arc::new(FourCharacters),
         }
     }

@@ -17,6 +17,9 @@ use crate::progress::Progress;
 use crate::settings::{Group, Settings};
 use crate::{replays, schedule};
 
+/// Puts something around a model.
+type AroundModel = dyn Fn(Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync;
+
 /// A verification, ready to run.
 #[derive(Clone)]
 pub struct Verifier {
@@ -24,6 +27,7 @@ pub struct Verifier {
     agent: Arc<dyn Agent>,
     model: Arc<dyn Model>,
     other_models: IndexMap<String, Arc<dyn Model>>,
+    around_models: Arc<AroundModel>,
     strategies: Vec<(String, Arc<dyn Strategy>)>,
     control: bool,
     groups: Vec<Group>,
@@ -38,6 +42,7 @@ impl Verifier {
             agent: Arc::new(ToolLoop::default()),
             model,
             other_models: IndexMap::new(),
+            around_models: Arc::new(|model| model),
             strategies: Vec::new(),
             control: true,
             groups: Vec::new(),
@@ -63,6 +68,14 @@ impl Verifier {
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, model: Arc<dyn Model>) -> Self {
         self.other_models.insert(name.into(), model);
+        self
+    }
+
+    /// Puts something around each model, outside its time limit and its repetitions, such as a
+    /// [`CassetteRecorder`](retrace_model::CassetteRecorder).
+    #[must_use]
+    pub fn around_models(mut self, around: impl Fn(Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync + 'static) -> Self {
+        self.around_models = Arc::new(around);
         self
     }
 
@@ -95,7 +108,8 @@ impl Verifier {
     /// # Errors
     /// When it cannot run as told. Whatever breaks while it runs is an outcome.
     pub async fn run(self, progress: &(dyn Fn(Progress) + Sync)) -> Result<Verification, VerifyError> {
-        let Self { settings, agent, model, other_models, strategies, control, groups, mut unusable } = self;
+        let Self { settings, agent, model, other_models, around_models, strategies, control, groups, mut unusable } =
+            self;
         let (strategies, control) = named(strategies, control)?;
         settings.check()?;
         for (strategy, asks) in &strategies {
@@ -121,7 +135,8 @@ impl Verifier {
             n_rollouts: (n_compactions + n_boundaries) * samples,
         });
         let (limit, backoff) = (settings.limits.model, settings.backoff);
-        let patient = |model| Retry::new(Timed::new(model, limit), TokioSleep, backoff);
+        // A time limit on each attempt, and another attempt after an error that is transient.
+        let patient = |model| around_models(Arc::new(Retry::new(Timed::new(model, limit), TokioSleep, backoff)));
         let setup = Arc::new(Setup {
             agent,
             model: patient(model),

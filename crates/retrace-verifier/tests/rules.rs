@@ -13,7 +13,7 @@ use retrace_events::cuts::Spacing;
 use retrace_events::{
     EndReason, Event, Header, History, Outcome, PartBody, Recording, Response, Stage, ToolCall, ToolResult,
 };
-use retrace_model::{Answer, Backoff, Model, ModelError, Prompt, ScriptedModel, Step};
+use retrace_model::{Answer, Backoff, Cassette, CassetteRecorder, Model, ModelError, Prompt, ScriptedModel, Step};
 use retrace_score::{Compaction, Verification};
 use retrace_strategies::{
     BoxFuture, Business, CompactContext, CompactError, Compacted, Identity, Strategy, Summarize, TailWindow,
@@ -552,4 +552,42 @@ fn a_rollout_whose_model_never_saw_the_arms_history_says_nothing() {
         .group(Group::new([recording("a", 6)], Arc::new(fresh_counters()))));
     let wanted = "agent: the model was not sent the history that the agent was to resume from";
     assert_eq!(failures(verification), [wanted]);
+}
+
+/// Bytes that two own.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_verification_is_repeated_from_a_cassette_without_its_model() {
+    let rollouts = |verification: Verification| {
+        let boundaries = verification.boundaries.into_iter();
+        boundaries
+            .map(|it| (it.pre, it.strategies["s"].compaction.clone(), it.strategies["s"].post.clone()))
+            .collect::<Vec<_>>()
+    };
+    let bytes = Shared::default();
+    let recorder = CassetteRecorder::new(bytes.clone()).unwrap();
+    let around = move |model| recorder.around(model);
+    let strategy = || Arc::new(Summarize::new(2));
+    let recorded = run(verifier(&Arc::default()).strategy("s", strategy()).around_models(around));
+
+    let cassette = Cassette::read(&bytes.0.lock().unwrap()[..], "a.cassette").unwrap();
+    let player = cassette.clone();
+    let replayed = run(Verifier::new(player.model("counting"), Settings { concurrency: 1, ..settings() })
+        .group(Group::new([recording("a", 6)], Arc::new(fresh_counters())))
+        .strategy("s", strategy())
+        .around_models(move |model| player.model(model.name())));
+    assert_eq!(rollouts(replayed), rollouts(recorded));
+    assert_eq!((cassette.n_missed(), cassette.n_unused()), (0, 0));
 }
