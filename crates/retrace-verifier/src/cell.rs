@@ -17,7 +17,7 @@ use tracing::{Instrument, info_span};
 use crate::limits::{Bounded, Timed};
 use crate::plan::Site;
 use crate::settings::Settings;
-use crate::{post, seeds};
+use crate::{post, refusals, seeds};
 
 /// All that rollouts and compactions share.
 pub(crate) struct Setup {
@@ -33,7 +33,7 @@ pub(crate) struct CompactionOutcome {
     pub(crate) compaction: Compaction,
     pub(crate) lost_task: bool,
     pub(crate) spend: Spend,
-    /// The history to resume from; none where the compaction failed.
+    /// The history to resume from; none where the compaction failed or is flawed.
     pub(crate) history: Option<History>,
 }
 
@@ -81,9 +81,9 @@ impl Setup {
         let (compaction, history) = match compacted {
             Err(error) => (Compaction::Failed { error: with_causes(&error) }, None),
             Ok(Compacted::Unchanged) => (Compaction::Unchanged, Some(before)),
-            Ok(Compacted::Changed(after)) => match post::flaw(&before, &after) {
-                Some(flaw) => (Compaction::Failed { error: flaw.to_owned() }, None),
-                None if after == before => (Compaction::Unchanged, Some(before)),
+            Ok(Compacted::Changed(after)) if after == before => (Compaction::Unchanged, Some(before)),
+            Ok(Compacted::Changed(after)) => match self.flaw(site, &before, &after) {
+                Some(flaw) => (Compaction::Flawed { flaw }, None),
                 None => (Compaction::Compacted { size: Some(self.size(&after)) }, Some(post::shared(after))),
             },
         };
@@ -129,6 +129,12 @@ impl Setup {
             rollout.end = EndReason::Failed(Failure { stage: Stage::Agent, message: message.to_owned() });
         }
         rollout
+    }
+
+    /// Why no agent can be resumed from what a strategy kept, if none can.
+    fn flaw(&self, site: &Site, before: &History, after: &History) -> Option<String> {
+        let refused = || refusals::first_flaw(&self.model, site, after, before).map(|flaw| flaw.to_string());
+        post::flaw(before, after).map(str::to_owned).or_else(refused)
     }
 
     fn size(&self, history: &History) -> Size {

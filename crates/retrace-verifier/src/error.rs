@@ -58,6 +58,14 @@ pub enum VerifyError {
         /// Why the first cannot be reached.
         reason: String,
     },
+    /// The model would refuse the raw history at every boundary that is left.
+    #[error("no boundary is left to run at: {reason}; and so at {n_boundaries} in all")]
+    AllRefused {
+        /// At how many boundaries.
+        n_boundaries: usize,
+        /// Why it would refuse the first.
+        reason: String,
+    },
     /// A cut that was asked for cannot be.
     #[error(transparent)]
     Cut(#[from] NotResumable),
@@ -74,6 +82,11 @@ impl VerifyError {
             Self::NothingReplays { .. } => Some(
                 "`retrace replay` shows how far each recording replays; the environment must start in the state that the recordings \
                  started from, and an outcome rule must read failures as the recording does"
+                    .to_owned(),
+            ),
+            Self::AllRefused { .. } => Some(
+                "no agent can go on from such a recording: mend or record it again, so that every call has its result right \
+                 after its response"
                     .to_owned(),
             ),
             Self::NoCuts => Some("leave `cuts` out to cut where the spacing says".to_owned()),

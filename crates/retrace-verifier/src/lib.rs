@@ -40,6 +40,7 @@ mod limits;
 mod plan;
 mod post;
 mod progress;
+mod refusals;
 mod replays;
 mod schedule;
 mod seeds;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use retrace_env::Environment;
 use retrace_events::tokens::{SentCount, TokenCounter, Tokens};
-use retrace_events::{Boundary, Event, NotResumable, Trajectory};
+use retrace_events::{Boundary, Event, NotResumable, ToolSpec, Trajectory};
 use retrace_score::{EnvironmentKind, RecordingFacts, RecordingLength, Size, UnusableRecording};
 use retrace_strategies::RunSoFar;
 
@@ -29,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) recording: usize,
     /// Whether it is the first boundary of a recording whose environment rebuilds state.
     pub(crate) checks_rebuilds: bool,
+    /// The tools that an agent is offered here, once they are known.
+    pub(crate) tools: Option<Arc<[ToolSpec]>>,
     /// Why nothing can run here, if nothing can.
     pub(crate) unusable: Option<String>,
 }
@@ -59,6 +61,7 @@ impl Plan {
                         environment: Arc::clone(&environment),
                         recording: plan.recordings.len(),
                         checks_rebuilds: index == 0 && kind == EnvironmentKind::Rebuilt,
+                        tools: None,
                         unusable: None,
                     }
                 }));
@@ -75,6 +78,11 @@ impl Plan {
             }
         }
         Ok(plan)
+    }
+
+    /// At how many boundaries something can run.
+    pub(crate) fn n_usable(&self) -> usize {
+        self.sites.iter().filter(|site| site.unusable.is_none()).count()
     }
 
     fn boundaries(

@@ -1,5 +1,7 @@
 //! Whether recordings replay in their environments, seen before anything is spent.
 
+use std::sync::Arc;
+
 use futures_util::StreamExt;
 use futures_util::stream;
 use retrace_env::{Environment, Replay, RestoreError};
@@ -42,6 +44,8 @@ async fn check_recording<'a>(sites: &'a mut [Site], settings: &Settings) -> (&'a
         let environment = Bounded { environment: &*site.environment, limits: settings.limits };
         let error = match environment.restore(&site.boundary).await {
             Ok(restored) => {
+                let tools = restored.toolbox.specs();
+                sites.iter_mut().for_each(|site| site.tools = Some(Arc::clone(tools)));
                 replay = Some(restored.replay);
                 break;
             }

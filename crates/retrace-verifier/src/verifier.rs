@@ -15,7 +15,7 @@ use crate::limits::{Timed, TokioSleep};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::settings::{Group, Settings};
-use crate::{replays, schedule};
+use crate::{refusals, replays, schedule};
 
 /// Puts something around a model.
 type AroundModel = dyn Fn(Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync;
@@ -122,24 +122,29 @@ impl Verifier {
         }
         let mut plan = Plan::new(groups, &settings)?;
         replays::check(&mut plan, &settings, progress).await;
+        if let (0, Some(reason)) = (plan.n_usable(), plan.sites.iter().find_map(|site| site.unusable.clone())) {
+            return Err(VerifyError::NothingReplays { n_boundaries: plan.sites.len(), reason });
+        }
+        let (limit, backoff) = (settings.limits.model, settings.backoff);
+        // A time limit on each attempt, and another attempt after an error that is transient.
+        let patient = |model| around_models(Arc::new(Retry::new(Timed::new(model, limit), TokioSleep, backoff)));
+        let model = patient(model);
+        let refused = refusals::check(&mut plan, &model, &settings).await;
+        let n_boundaries = plan.n_usable();
+        if let (0, Some((n_boundaries, reason))) = (n_boundaries, refused) {
+            return Err(VerifyError::AllRefused { n_boundaries, reason });
+        }
         let Plan { sites, mut recordings, unusable: twins, n_left_out } = plan;
         unusable.extend(twins);
-        let n_boundaries = sites.iter().filter(|site| site.unusable.is_none()).count();
-        if let Some(reason) = sites.iter().find_map(|site| site.unusable.clone()).filter(|_| n_boundaries == 0) {
-            return Err(VerifyError::NothingReplays { n_boundaries: sites.len(), reason });
-        }
         let (n_compactions, samples) = (n_boundaries * strategies.len(), settings.samples as usize);
         progress(Progress::Planned {
             n_boundaries,
             n_compactions,
             n_rollouts: (n_compactions + n_boundaries) * samples,
         });
-        let (limit, backoff) = (settings.limits.model, settings.backoff);
-        // A time limit on each attempt, and another attempt after an error that is transient.
-        let patient = |model| around_models(Arc::new(Retry::new(Timed::new(model, limit), TokioSleep, backoff)));
         let setup = Arc::new(Setup {
             agent,
-            model: patient(model),
+            model,
             other_models: other_models.into_iter().map(|(name, model)| (name, patient(model))).collect(),
             strategies,
             settings,

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "rules/refusals.rs"]
+mod refusals;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,9 +13,7 @@ use std::time::Duration;
 use retrace_agent::{Agent, AgentError, RunContext, Turn};
 use retrace_env::{FnTool, NoArguments, ReplayEnvironment, Toolbox, ToolboxBuilder};
 use retrace_events::cuts::Spacing;
-use retrace_events::{
-    EndReason, Event, Header, History, Outcome, PartBody, Recording, Response, Stage, ToolCall, ToolResult,
-};
+use retrace_events::{EndReason, Event, Header, History, Outcome, PartBody, Recording, Response, ToolCall, ToolResult};
 use retrace_model::{Answer, Backoff, Cassette, CassetteRecorder, Model, ModelError, Prompt, ScriptedModel, Step};
 use retrace_score::{Compaction, Verification};
 use retrace_strategies::{
@@ -187,15 +188,20 @@ fn a_strategy_that_breaks_costs_itself() {
         .strategy("lies", custom(|history| Ok(Compacted::Changed(history.clone()))))
         .strategy("tail", Arc::new(TailWindow::new(2))));
     let outcomes = &verification.boundaries[0].strategies;
-    let error = |name: &str| match &outcomes[name].compaction {
-        Compaction::Failed { error } => error.clone(),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(error("panics"), "the strategy panicked: no idea");
-    assert_eq!(error("empties"), "nothing was kept");
-    assert_eq!(error("forgets"), "the newest results are not kept at the end");
+    let failed = Compaction::Failed { error: "the strategy panicked: no idea".to_owned() };
+    assert_eq!(outcomes["panics"].compaction, failed);
+    assert_eq!(flaw(&verification, "empties"), "nothing was kept");
+    assert_eq!(flaw(&verification, "forgets"), "the newest results are not kept at the end");
     assert_eq!(outcomes["lies"].compaction, Compaction::Unchanged);
     assert_eq!(outcomes["tail"].post.len(), 2);
+}
+
+/// What is wrong with what a strategy kept at the first boundary.
+fn flaw<'a>(verification: &'a Verification, strategy: &str) -> &'a str {
+    match &verification.boundaries[0].strategies[strategy].compaction {
+        Compaction::Flawed { flaw } => flaw,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
