@@ -32,7 +32,9 @@ impl Context {
             ProviderError::Http(error) => self.no_answer(error),
             ProviderError::ProviderResponse(reply) | ProviderError::InvalidAuthentication(reply) => self.reply(reply),
             ProviderError::CacheExpired { response, .. } => self.reply(response),
-            ProviderError::Truncated => self.unavailable("the answer broke off".to_owned(), None),
+            ProviderError::Truncated => {
+                self.unavailable("the answer is incomplete; does `base_url` lead to such a provider?".to_owned(), None)
+            }
             ProviderError::Json(_) | ProviderError::Response(_) => {
                 ModelError::Unusable { message: self.shown(&error.to_string()) }
             }

@@ -56,6 +56,7 @@ impl Http {
             .map_err(|error| ConfigError::Https { problem: with_sources(&error) })
     }
 
+    #[expect(clippy::result_large_err, reason = "the error is rig's")]
     fn request(&self, request: Request<Bytes>) -> Result<reqwest::RequestBuilder> {
         let (parts, body) = request.into_parts();
         let mut url = Url::parse(&parts.uri.to_string()).map_err(Error::instance)?;

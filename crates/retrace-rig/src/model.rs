@@ -40,7 +40,7 @@ pub struct RigModel {
 }
 
 enum Client {
-    OpenAi(OpenAI),
+    OpenAi(Box<OpenAI>),
     Anthropic(Anthropic),
     Gemini(Gemini),
 }
@@ -73,7 +73,7 @@ impl RigModel {
                     OpenAiWire::Chat(wire) => Target::new(wire, Format::OpenAi),
                     OpenAiWire::Responses(wire) => Target::new(wire, Format::OpenAi),
                 };
-                (Client::OpenAi(client), model.erase(), target)
+                (Client::OpenAi(Box::new(client)), model.erase(), target)
             }
             ProviderConfig::Anthropic(anthropic) => {
                 let client = anthropic.connect(http);
@@ -158,16 +158,6 @@ impl RigModel {
         }
     }
 
-    /// Only the names of tools: ids, pairs and the order of messages are put right when a prompt is rendered.
-    pub fn rules(&self) -> Rules {
-        let names = match self.provider.vendor() {
-            "openai" | "azure.openai" => Spelling::Word { most: 64 },
-            "anthropic" => Spelling::Word { most: 128 },
-            _ => Spelling::NotEmpty,
-        };
-        Rules { names, ..Rules::default() }
-    }
-
     #[cfg(test)]
     pub(crate) fn target(&self) -> &Target {
         &self.target
@@ -216,6 +206,16 @@ impl Model for RigModel {
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         Box::pin(self.ask(prompt))
+    }
+
+    /// Only the names of tools: ids, pairs and the order of messages are put right when a prompt is rendered.
+    fn rules(&self) -> Rules {
+        let names = match self.provider.vendor() {
+            "openai" | "azure.openai" => Spelling::Word { most: 64 },
+            "anthropic" => Spelling::Word { most: 128 },
+            _ => Spelling::NotEmpty,
+        };
+        Rules { names, ..Rules::default() }
     }
 }
 

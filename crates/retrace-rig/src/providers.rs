@@ -38,7 +38,7 @@ pub fn known_providers() -> Vec<&'static str> {
     let aliased = |vendor: &str| ALIASES.iter().any(|(_, selection, _)| selection.split('/').next() == Some(vendor));
     let mut known: Vec<_> = ProviderId::all()
         .map(|id| id.vendor())
-        .filter(|vendor| !NO_KEY.contains(vendor) && !(vendor.contains('.') && aliased(vendor)))
+        .filter(|vendor| !(NO_KEY.contains(vendor) || vendor.contains('.') && aliased(vendor)))
         .chain(ALIASES.iter().map(|(name, ..)| *name))
         .collect();
     known.sort_unstable();

@@ -92,10 +92,10 @@ fn said(messages: &[Message]) -> Vec<String> {
     for message in messages {
         match message {
             Message::System { .. } => {}
-            Message::User { content } => said.extend(content.iter().filter_map(|part| match part {
-                UserContent::Text(text) => Some(format!("user {}", text.text)),
-                UserContent::ToolResult(result) => Some(format!("result {}", text_of(result))),
-                other => Some(format!("{other:?}")),
+            Message::User { content } => said.extend(content.iter().map(|part| match part {
+                UserContent::Text(text) => format!("user {}", text.text),
+                UserContent::ToolResult(result) => format!("result {}", text_of(result)),
+                other => format!("{other:?}"),
             })),
             Message::Assistant(turn) => said.extend(turn.content.iter().filter_map(|block| match block {
                 AssistantContent::Text(text) => Some(format!("model {}", text.text)),

@@ -1,0 +1,127 @@
+//! What providers refuse, and what goes wrong on the way.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::server::Reply;
+use super::*;
+
+fn says(status: u16, headers: &'static str, message: &str) -> Server {
+    Server::new([Reply::Status(status, headers, json!({"error": {"message": message}}).to_string())])
+}
+
+async fn error(model: &RigModel) -> ModelError {
+    ask(model, &go()).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_status_decides_whether_asking_again_may_help() {
+    let limited = error(&model("openai:m", &says(429, "retry-after: 7\r\n", "slow down"))).await;
+    let message = "429 Too Many Requests: slow down".to_owned();
+    assert_eq!(limited, ModelError::RateLimited { message, retry_after: Some(Duration::from_secs(7)) });
+    let soon = error(&model("openai:m", &says(429, "retry-after-ms: 250\r\nretry-after: 1\r\n", "x"))).await;
+    assert_eq!(soon.retry_after(), Some(Duration::from_millis(250)));
+
+    let overloaded = error(&model("anthropic:claude-sonnet-4-5", &says(529, "retry-after: 2\r\n", "overloaded"))).await;
+    assert!(matches!(overloaded, ModelError::Unavailable { .. }), "{overloaded:?}");
+    assert_eq!(overloaded.retry_after(), Some(Duration::from_secs(2)));
+    for status in [408, 500, 502, 503, 504] {
+        let error = error(&model("openai:m", &says(status, "", "later"))).await;
+        assert!(error.is_transient(), "{status}: {error:?}");
+    }
+    for (status, advice) in [
+        (400, "later"),
+        (401, "the key in `TEST_KEY` is not accepted"),
+        (403, "the key in `TEST_KEY` is not accepted"),
+        (404, "(`m`)"),
+        (413, "later"),
+        (422, "later"),
+        (307, "redirect"),
+    ] {
+        let error = error(&model("openai:m", &says(status, "location: http://127.0.0.1:1/\r\n", "later"))).await;
+        assert!(matches!(&error, ModelError::Refused { message } if message.contains(advice)), "{status}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_setting_is_named() {
+    let body = json!({"error": {"message": "Unsupported value", "param": "temperature", "code": "unsupported_value"}});
+    let server = Server::new([Reply::Status(400, "", body.to_string())]);
+    let warm = model_with("openai:m", &server, |config| config.temperature = Some(0.2));
+    let text = error(&warm).await.to_string();
+    let expected = "refused: 400 Bad Request: Unsupported value; if the model refuses `temperature`, leave it out of its \
+                    configuration";
+    assert_eq!(text, expected);
+    let text = error(&model("openai:m", &server)).await.to_string();
+    assert_eq!(text, "refused: 400 Bad Request: Unsupported value");
+}
+
+/// A provider that shows all it was sent in what it says: the key is in a header, with Gemini in the address.
+#[tokio::test]
+async fn no_text_holds_the_key() {
+    let names =
+        ["openai:m", "openai-responses:m", "anthropic:claude-sonnet-4-5", "gemini:gemini-2.5-flash", "ollama:m"];
+    for name in names {
+        for status in [200, 400, 401, 403, 404, 429, 500] {
+            let server = Server::new([Reply::Echo(status)]);
+            let model = model(name, &server);
+            let mut shown = format!("{model:?} {:?}", error(&model).await);
+            if let Err(error) = model.preflight().await {
+                shown += &format!("{error:?} {error}");
+            }
+            let seen = server.seen();
+            assert!(seen.iter().all(|seen| seen.headers.contains(KEY)), "{name} sends its key: {seen:?}");
+            assert!(!shown.contains(&KEY[KEY.len() - 8..]) && !shown.contains(&KEY[..8]), "{name} {status}: {shown}");
+        }
+    }
+    let echo = json!({"choices": [{"index": 0, "finish_reason": "stop",
+        "message": {"role": "assistant", "content": format!("You sent {KEY}.")}}]});
+    let error = error(&model("openai:m", &Server::json(echo))).await;
+    assert_eq!(error.to_string(), "unusable answer: the answer holds the key that was sent");
+}
+
+#[tokio::test]
+async fn what_a_provider_says_is_cut_short_and_obeyed_by_no_terminal() {
+    let hostile = format!("\u{1b}[2J\u{202e}{}", "x".repeat(100_000));
+    let text = error(&model("openai:m", &says(400, "", &hostile))).await.to_string();
+    assert!(text.starts_with("refused: 400 Bad Request: \\u{1b}[2J\\u{202e}xxx") && text.len() < 400, "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_or_breaks_off_is_no_answer() {
+    let server = Server::new([Reply::Hang]);
+    let impatient = model_with("openai:m", &server, |config| config.timeout_seconds = 1);
+    assert_eq!(error(&impatient).await, ModelError::TimedOut { limit: Duration::from_secs(1) });
+    let broken = error(&model("openai:m", &Server::new([Reply::BreakOff]))).await;
+    assert!(matches!(broken, ModelError::Unavailable { .. }), "{broken:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_found_out_before_anything_is_spent() {
+    // A port that is free, since its owner has gone.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let config = RigConfig { base_url: Some(format!("http://127.0.0.1:{port}/v1")), ..RigConfig::new("llamacpp:m") };
+    let model = RigModel::new(config, &|_| None).unwrap();
+    let error = model.preflight().await.unwrap_err();
+    let ModelError::Unavailable { message, .. } = &error else { panic!("{error:?}") };
+    assert!(message.starts_with(&format!("cannot connect to http://127.0.0.1:{port}/v1: ")), "{message}");
+    assert!(message.contains("refused") && message.ends_with("is `base_url` right?"), "{message}");
+}
+
+#[tokio::test]
+async fn the_preflight_costs_nothing_and_finds_a_wrong_key() {
+    for name in ["openai:m", "anthropic:claude-sonnet-4-5", "gemini:gemini-2.5-flash", "llamacpp:m", "mistral:m"] {
+        let server = Server::new([200, 404, 401, 503].map(|status| Reply::Status(status, "", "{}".to_owned())));
+        let model = model(name, &server);
+        assert_eq!(model.preflight().await, Ok(()), "{name}");
+        assert_eq!(model.preflight().await, Ok(()), "{name}: a server that does not know the question is there");
+        let refused = model.preflight().await.unwrap_err().to_string();
+        assert!(refused.contains("the key in `TEST_KEY` is not accepted"), "{name}: {refused}");
+        assert!(model.preflight().await.unwrap_err().is_transient(), "{name}");
+        for seen in server.seen() {
+            assert!(seen.line.starts_with("GET "), "{name}: {}", seen.line);
+        }
+    }
+}
