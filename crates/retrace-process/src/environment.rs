@@ -50,7 +50,7 @@ impl Inherited {
             }
         }
         let given = program.env.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone());
-        inherited.hidden.extend(given);
+        inherited.hidden.extend(given.chain(program.hidden.iter().cloned()));
         inherited.hidden.retain(|value| value.len() >= MIN_SECRET);
         inherited.hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
         inherited.withheld.sort();

@@ -1,0 +1,92 @@
+//! Paths: the workspace has another path in each rollout, and the same one for the agent.
+
+use serde_json::Value;
+
+/// Translates between the path of a workspace's copy and the path that the agent knows.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownPath {
+    /// Where the copy is.
+    real: String,
+    /// What the agent takes for it.
+    shown: String,
+}
+
+impl ShownPath {
+    pub(crate) fn new(real: &str, shown: &str) -> Self {
+        Self { real: real.to_owned(), shown: shown.to_owned() }
+    }
+
+    /// A result's text, as the agent sees it.
+    pub(crate) fn show(&self, text: &str) -> String {
+        replace_path(text, &self.real, &self.shown)
+    }
+
+    /// An argument, as the server needs it.
+    pub(crate) fn resolve(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = replace_path(text, &self.shown, &self.real),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.resolve(item)),
+            Value::Object(members) => members.values_mut().for_each(|value| self.resolve(value)),
+            _ => {}
+        }
+    }
+}
+
+/// The text with `from` replaced where it stands as a whole path or as the start of one: `/work` in `cd /work/a` and in
+/// `file:///work`, but not in `/home/work`, `/workshop` and `/work-2`.
+fn replace_path(text: &str, from: &str, to: &str) -> String {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '~');
+    let (mut replaced, mut done) = (String::new(), 0);
+    for (start, _) in text.match_indices(from) {
+        let (before, after) = (&text[..start], &text[start + from.len()..]);
+        // An address has an empty host before its path.
+        let starts = before.ends_with("://") || !before.ends_with(|c| is_name(c) || matches!(c, '/' | '.'));
+        // A dot may end a sentence, or go on with the name.
+        let mut next = after.chars();
+        let ends = match next.next() {
+            Some('.') => !next.next().is_some_and(is_name),
+            Some(c) => !is_name(c),
+            None => true,
+        };
+        if starts && ends && start >= done {
+            replaced.push_str(&text[done..start]);
+            replaced.push_str(to);
+            done = start + from.len();
+        }
+    }
+    replaced.push_str(&text[done..]);
+    replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_replaced_and_what_only_looks_like_them_is_not() {
+        let path = ShownPath::new("/tmp/x/1", "/work");
+        let mut value =
+            json!({"a": "/work", "b": ["cd /work/a && ls '/work'", "/home/work", "/workshop", "/work-2", 1]});
+        path.resolve(&mut value);
+        let expected =
+            json!({"a": "/tmp/x/1", "b": ["cd /tmp/x/1/a && ls '/tmp/x/1'", "/home/work", "/workshop", "/work-2", 1]});
+        assert_eq!(value, expected);
+        assert_eq!(
+            path.show("in /tmp/x/1. not /tmp/x/1.txt, file:///tmp/x/1/a /tmp/x/12"),
+            "in /work. not /tmp/x/1.txt, file:///work/a /tmp/x/12"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_agent_names_comes_back_as_it_was(words in prop::collection::vec("[a-z /.]{0,6}|/work(/[a-z]{1,3})?", 0..8)) {
+            let (path, text) = (ShownPath::new("/tmp/x/1", "/work"), words.join(" "));
+            let mut value = Value::from(text.clone());
+            path.resolve(&mut value);
+            prop_assert_eq!(path.show(value.as_str().unwrap()), text);
+        }
+    }
+}
