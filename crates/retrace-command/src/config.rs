@@ -66,7 +66,7 @@ impl ProgramConfig {
             .split_first()
             .map_or_else(Default::default, |(command, args)| (command.clone(), args.to_vec()));
         let (env, pass_env, folder) = (self.env.clone(), self.pass_env.clone(), self.folder.clone());
-        Program { command, args, env, pass_env, folder }
+        Program { command, args, env, pass_env, folder, ..Program::default() }
     }
 }
 

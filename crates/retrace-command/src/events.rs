@@ -118,3 +118,80 @@ pub(crate) fn decode_tools(tools: &[Raw]) -> Result<Vec<ToolSpec>, Problem> {
 fn raw_of_text(json: String) -> Result<Raw, Problem> {
     serde_json::from_str(&json).map_err(|error| format!("sent JSON that cannot be read: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use retrace_events::codec::read_recording;
+
+    use super::*;
+
+    /// Events with all that a program may respell: numbers, spaces, escapes, and fields that retrace does not know.
+    fn history() -> History {
+        let lines = r#"{"type":"recording","id":"r"}
+{"type":"request","content":"go","source":{"a": 1e2, "b":[ 1.50, "\u00e9\/" ]}}
+{"type":"response","content":[{"type":"tool_call","id":"c","name":"t","arguments":"{ }"}],"provider_data":{ "x" : 10 }}
+{"type":"tool_results","results":[{"call_id":"c","name":"t","content":"ok","outcome":"ok","cost":2.0}]}
+{"type":"request","content":"go","source":{"a": 1e2, "b":[ 1.50, "\u00e9\/" ]}}
+{"type":"response","content":"done"}
+"#;
+        History::new(read_recording(lines.as_bytes(), "").unwrap().recording.events)
+    }
+
+    proptest! {
+        #[test]
+        fn an_event_that_comes_back_is_the_one_that_went_out(
+            kept in proptest::sample::subsequence((0..5_usize).collect::<Vec<_>>(), 0..=5),
+            written in proptest::collection::vec(any::<bool>(), 5),
+        ) {
+            let history = history();
+            let item = |(&place, written): (&usize, &bool)| {
+                // As a program would: read, and written anew.
+                let event: Value = raw(&**history.get(place).unwrap()).unwrap().read().unwrap();
+                if *written { raw(&event).unwrap() } else { raw(&place).unwrap() }
+            };
+            let list: Vec<_> = kept.iter().zip(&written).map(item).collect();
+            let decoded = decode_onto(&history, &list).unwrap();
+            prop_assert_eq!(decoded.len(), kept.len());
+            for (event, place) in decoded.iter().zip(kept) {
+                let before = history.get(place).unwrap();
+                // The first and the fourth say the same: either stands for the other.
+                prop_assert!(Arc::ptr_eq(event, before) || event == before);
+                prop_assert!(history.iter().any(|known| Arc::ptr_eq(event, known)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_with_its_place() {
+        let list = |json: &str| decode_onto(&history(), &serde_json::from_str::<Vec<Raw>>(json).unwrap());
+        assert_eq!(list("[0, 5]").unwrap_err(), "names event 5 of a history that has 5 (`events[1]`)");
+        let errors = [
+            ("[null]", "sent an event that cannot be read: "),
+            ("[-1]", "sent an event that cannot be read: "),
+            (r#"[0, {"type":"request"}]"#, "sent an event that cannot be read: missing field `content` (`events[1]`)"),
+        ];
+        for (json, error) in errors {
+            let problem = list(json).unwrap_err();
+            assert!(problem.starts_with(error), "{problem}");
+        }
+        let made = list(r#"[4, {"type":"summary","content":"so far","replaced":4}, 0]"#).unwrap();
+        assert_eq!(made.events().map(Event::kind).collect::<Vec<_>>(), ["response", "summary", "request"]);
+    }
+
+    #[test]
+    fn a_round_trip_of_tools_tokens_and_results_changes_nothing() {
+        let tools = r#"[{"name":"a","description":"d","parameters":{"type":"object"},"strict":true},{"name":"b"}]"#;
+        let tools = decode_tools(&serde_json::from_str::<Vec<Raw>>(tools).unwrap()).unwrap();
+        let again: Vec<_> = tools.iter().map(|tool| raw(tool).unwrap()).collect();
+        assert_eq!(decode_tools(&again).unwrap(), tools);
+        assert!(decode_tools(&[raw("a").unwrap()]).is_err());
+
+        let history = history();
+        let Event::ToolResults(round) = &**history.get(2).unwrap() else { panic!() };
+        let result = &round.results[0];
+        assert_eq!(decode_result(&raw(result).unwrap()).unwrap(), *result);
+        assert_eq!(decode_content(&encode_content(result).unwrap()).unwrap(), result.content);
+        assert!(decode_usage(&raw(&serde_json::json!({"input_tokens": -1})).unwrap()).is_err());
+    }
+}
