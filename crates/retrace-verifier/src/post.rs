@@ -39,9 +39,88 @@ pub(crate) fn shared(history: History) -> History {
 
 #[cfg(test)]
 mod tests {
-    use retrace_events::{Outcome, Request, ToolCall, ToolResult};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use retrace_events::{Extra, Outcome, Request, Summary, ToolCall, ToolResult, ToolSpec, Usage, UsageEvent};
+    use retrace_model::{Prompt, Rules, ScriptedModel};
+    use retrace_strategies::{
+        AskModel, CompactContext, Compacted, Identity, Strategy as Compactor, Summarize, TailWindow,
+    };
 
     use super::*;
+
+    /// What may stand between two rounds.
+    fn between() -> impl Strategy<Value = Event> {
+        let summary = Summary { content: vec![Part::text("so far")], replaced: 2, extra: Extra::default() };
+        let usage =
+            UsageEvent { kind: "chat".to_owned(), usage: Usage::default(), model: None, extra: Extra::default() };
+        let pinned = Request { content: vec![Part::text("never push").pinned()], ..Request::default() };
+        prop_oneof![
+            Just(Event::request("go on")),
+            Just(Event::answer("well")),
+            Just(Event::Request(pinned)),
+            Just(Event::Request(Request { content: vec![Part::system("be brief")], ..Request::default() })),
+            Just(warning()),
+            Just(Event::Summary(summary)),
+            Just(Event::Usage(usage)),
+        ]
+    }
+
+    /// A response with calls, whose ids those before it may have had, and their results in any order and in one event or
+    /// more.
+    fn round() -> impl Strategy<Value = Vec<Event>> {
+        let ids = Just(vec!["c1", "c2", "c3"]).prop_shuffle();
+        (ids, 1..4_usize, any::<bool>(), any::<bool>()).prop_map(|(ids, n_calls, in_order, at_once)| {
+            let calls: Vec<_> = ids[..n_calls].iter().map(|id| ToolCall::new(*id, "read", "{}")).collect();
+            let mut results: Vec<_> =
+                calls.iter().map(|call| ToolResult::text_result(call, Outcome::Ok, "text")).collect();
+            if !in_order {
+                results.reverse();
+            }
+            let answers = if at_once {
+                vec![Event::results(results)]
+            } else {
+                results.into_iter().map(|result| Event::results([result])).collect()
+            };
+            [Event::calls(calls)].into_iter().chain(answers).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_menu_keeps_of_a_sound_history_has_no_flaw(
+            rounds in vec((vec(between(), 0..3), round()), 1..6),
+            target in 0_usize..9,
+            twice: bool,
+        ) {
+            let events = rounds.into_iter().flat_map(|(between, round)| between.into_iter().chain(round));
+            let raw = History::from(events.collect::<Vec<_>>());
+            let read = ToolSpec {
+                name: "read".to_owned(),
+                description: None,
+                parameters: ToolSpec::any_arguments(),
+                extra: Extra::default(),
+            };
+            let flaws = |history: &History| {
+                let prompt = Prompt { instructions: None, history, tools: std::slice::from_ref(&read), seed: 0 };
+                Rules::strict().flaws(&prompt, &raw)
+            };
+            prop_assert_eq!(flaws(&raw), []);
+            let menu: [&dyn Compactor; 3] = [&Identity {}, &TailWindow::new(target), &Summarize::new(target)];
+            for strategy in menu {
+                let mut kept = raw.clone();
+                for _ in 0..=usize::from(twice) {
+                    let model = AskModel(ScriptedModel::new(["a summary"]));
+                    let compacted = pollster::block_on(strategy.compact(&kept, &mut CompactContext::new(&model, 0)));
+                    if let Compacted::Changed(after) = compacted.unwrap() {
+                        kept = after;
+                    }
+                }
+                prop_assert_eq!(flaws(&kept), [], "{}: {:?}", strategy.kind(), kept);
+                prop_assert_eq!(flaw(&raw, &kept), None, "{}: {:?}", strategy.kind(), kept);
+            }
+        }
+    }
 
     fn results(outcome: Outcome, text: &str) -> Event {
         Event::results([ToolResult::text_result(&ToolCall::new("c1", "read", "{}"), outcome, text)])

@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
 enum Job {
     CheckRebuilds { site: usize },
     Compact { site: usize, strategy: String },
-    RollOut { site: usize, key: RolloutKey, history: History },
+    RollOut { site: usize, key: RolloutKey, history: Box<History> },
 }
 
 enum Done {
@@ -124,7 +124,7 @@ async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
             Done::Compacted { site, strategy, outcome }
         }
         Job::RollOut { site, key, history } => {
-            let rollout = setup.roll_out(&sites[site], &key, history).await;
+            let rollout = setup.roll_out(&sites[site], &key, *history).await;
             Done::RolledOut { site, key, rollout }
         }
     }
@@ -169,7 +169,7 @@ impl Progressing {
             self.rollouts.insert(arm, vec![None; setup.settings.samples as usize]);
         }
         jobs.sort_by_cached_key(|(key, _)| seeds::of_order(setup.settings.seed, key));
-        jobs.into_iter().map(|(key, history)| Job::RollOut { site: index, key, history }).collect()
+        jobs.into_iter().map(|(key, history)| Job::RollOut { site: index, key, history: Box::new(history) }).collect()
     }
 
     fn into_outcome(mut self, site: &Site) -> BoundaryOutcome {
