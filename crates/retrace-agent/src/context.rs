@@ -169,30 +169,12 @@ impl<'a> RunContext<'a> {
     /// # Errors
     /// When the budget is spent, and when the environment cannot answer.
     pub async fn call(&self, call: &ToolCall) -> Result<ToolResult, Halt> {
-        let place = {
-            let mut state = self.state();
-            if state.end.is_none() && self.budget.forbids_call(&state.account) {
-                state.end = Some(Ended::Limit(EndReason::Budget));
-            }
-            state.end.is_none().then(|| state.account.open_call())
-        };
-        let Some(place) = place else {
-            yield_once().await;
-            return Err(Halt::BudgetSpent);
-        };
+        let place = self.open_call().await?;
         let span = info_span!("execute_tool", name = &*call.name);
         match self.toolbox.call(&call.name, &call.arguments).instrument(span).await {
             Ok(output) => {
                 let result = output.into_result(call);
-                let mut state = self.state();
-                state.account.finish_call(place, Action::of(call, &result));
-                if let Some(observer) = self.observer {
-                    state.results.push((place, result.clone()));
-                    if state.account.is_round_closed() {
-                        state.show_results(observer);
-                    }
-                }
-                drop(state);
+                self.finish_call(place, call, &result);
                 Ok(result)
             }
             Err(error) => {
@@ -207,6 +189,43 @@ impl<'a> RunContext<'a> {
                     state.end = Some(Ended::Call { place, error: error.clone() });
                 }
                 Err(Halt::Call(error))
+            }
+        }
+    }
+
+    /// Takes in a call that the agent did not make: it refused it itself, such as one of a tool that it does not know,
+    /// and the model was shown `result`. It is an action like any other.
+    ///
+    /// # Errors
+    /// When the budget is spent.
+    pub async fn refuse(&self, call: &ToolCall, result: &ToolResult) -> Result<(), Halt> {
+        let place = self.open_call().await?;
+        self.finish_call(place, call, result);
+        Ok(())
+    }
+
+    /// The place of a further action.
+    async fn open_call(&self) -> Result<usize, Halt> {
+        let place = {
+            let mut state = self.state();
+            if state.end.is_none() && self.budget.forbids_call(&state.account) {
+                state.end = Some(Ended::Limit(EndReason::Budget));
+            }
+            state.end.is_none().then(|| state.account.open_call())
+        };
+        if place.is_none() {
+            yield_once().await;
+        }
+        place.ok_or(Halt::BudgetSpent)
+    }
+
+    fn finish_call(&self, place: usize, call: &ToolCall, result: &ToolResult) {
+        let mut state = self.state();
+        state.account.finish_call(place, Action::of(call, result));
+        if let Some(observer) = self.observer {
+            state.results.push((place, result.clone()));
+            if state.account.is_round_closed() {
+                state.show_results(observer);
             }
         }
     }

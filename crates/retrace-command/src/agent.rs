@@ -109,7 +109,7 @@ impl<'a> Acting<'a> {
                 FromProgram::Respond(wish) => self.respond(wish)?,
                 FromProgram::Call(wish) => self.call(wish),
                 FromProgram::Report(report) => self.report(report).await?,
-                FromProgram::OwnResult(own) => self.own_result(&own.result)?,
+                FromProgram::OwnResult(own) => self.own_result(&own.result).await?,
                 FromProgram::Note(note) => self.note(&note.event)?,
                 FromProgram::Ended(_) if self.work.is_empty() => return Ok(Turn::Ended(self.told.history())),
                 FromProgram::Ended(_) => {
@@ -120,7 +120,7 @@ impl<'a> Acting<'a> {
         }
     }
 
-    /// Gives the program what it asked for. A run whose budget is spent then goes no further than its round.
+    /// Gives the program what it asked for.
     fn answer(&mut self, id: u64, done: Done) -> Result<(), AgentError> {
         let r#use = self.run.hold.number();
         let message: ToProgram = match done {
@@ -134,13 +134,17 @@ impl<'a> Acting<'a> {
                 let (outcome, error) = (result.outcome, result.error.clone());
                 let content = encode_content(&result).map_err(other)?;
                 self.told.result(place, result);
-                if self.told.is_round_closed() && self.work.is_empty() && self.cx.is_spent() {
-                    return Err(Halt::BudgetSpent.into());
-                }
+                self.go_on()?;
                 CallResult { r#use, id, content, outcome, error }.into()
             }
         };
         Ok(self.run.hold.tell(message)?)
+    }
+
+    /// A run whose budget is spent goes no further than its round.
+    fn go_on(&self) -> Result<(), Halt> {
+        let is_spent = self.told.is_round_closed() && self.work.is_empty() && self.cx.is_spent();
+        if is_spent { Err(Halt::BudgetSpent) } else { Ok(()) }
     }
 
     fn respond(&mut self, wish: Respond) -> Result<(), AgentError> {
@@ -155,8 +159,8 @@ impl<'a> Acting<'a> {
     }
 
     fn call(&mut self, wish: AgentCall) {
-        let (place, cx) = (self.told.make_call(), self.cx);
         let call = ToolCall::new(wish.call_id, wish.name, wish.arguments);
+        let (place, cx) = (self.told.make_call(&call), self.cx);
         let called = async move { cx.call(&call).await.map(|result| Done::Called(place, result)) };
         self.work.push(Box::pin(async move { (wish.id, called.await) }));
     }
@@ -168,17 +172,26 @@ impl<'a> Acting<'a> {
         Ok(reported?)
     }
 
-    fn own_result(&mut self, result: &Raw) -> Result<(), AgentError> {
+    /// What one of its own tools answered is no action; a call that it refused itself is one.
+    async fn own_result(&mut self, result: &Raw) -> Result<(), AgentError> {
         let result = decode_result(result).map_err(|problem| self.broken(problem))?;
-        if !self.agent.own_tools().contains(&result.name) {
-            let tool = escaped(&result.name);
-            return Err(
-                self.broken(format!("sent a result of its own tool `{tool}`, which its greeting does not list"))
-            );
+        if self.agent.own_tools().contains(&result.name) {
+            self.cx.own_result(&result);
+            self.told.own_result(result);
+            return Ok(());
         }
-        self.cx.own_result(&result);
-        self.told.own_result(result);
-        Ok(())
+        let tool = escaped(&result.name);
+        if !result.outcome.is_blocked() {
+            return Err(self.broken(format!(
+                "answered a call of `{tool}` itself: only tools that its greeting lists are its own, and only a failure can \
+                 come of a call that it did not make"
+            )));
+        }
+        let Some(call) = self.told.own_result(result.clone()) else {
+            return Err(self.broken(format!("refused a call of `{tool}` that its newest response does not hold")));
+        };
+        self.cx.refuse(&call, &result).await?;
+        Ok(self.go_on()?)
     }
 
     fn note(&mut self, event: &Raw) -> Result<(), AgentError> {

@@ -154,7 +154,7 @@ messages! {
         Report(Report) = "report",
         /// Of an agent: a call.
         Call(AgentCall) = "call",
-        /// Of an agent: the result of a call of one of its own tools.
+        /// Of an agent: the result of a call that it answered itself.
         OwnResult(OwnResult) = "own_result",
         /// Of an agent: an event that is neither a response nor results, such as a request of its harness.
         Note(Note) = "note",
@@ -447,7 +447,7 @@ pub struct Report {
     pub sent: Option<SentHash>,
 }
 
-/// The result of a call of one of an agent's own tools.
+/// The result of a call that an agent answered itself: of one of its own tools, or one that it refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnResult {

@@ -1,12 +1,12 @@
 //! What an agent that is a program has told of its run.
 
-use retrace_events::{Event, History, ToolResult};
+use retrace_events::{Event, History, ToolCall, ToolResult};
 
 /// The history of a run as retrace learns of it, with the round that is under way.
 pub(crate) struct Told {
     history: History,
-    /// Calls that the newest response issued.
-    n_issued: usize,
+    /// Calls that the newest response issued and that have no result yet.
+    issued: Vec<ToolCall>,
     /// What the calls made since then gave, in the order made.
     results: Vec<Option<ToolResult>>,
 }
@@ -14,18 +14,19 @@ pub(crate) struct Told {
 impl Told {
     /// What is told so far is where the run starts.
     pub(crate) fn of(history: History) -> Self {
-        Self { history, n_issued: 0, results: Vec::new() }
+        Self { history, issued: Vec::new(), results: Vec::new() }
     }
 
     /// An event follows.
     pub(crate) fn push(&mut self, event: Event) {
         self.close_round();
-        self.n_issued = event.tool_calls().count();
+        self.issued = event.tool_calls().map(|(_, call)| call.clone()).collect();
         self.history.push(event);
     }
 
     /// A call is made; its place is where its result goes.
-    pub(crate) fn make_call(&mut self) -> usize {
+    pub(crate) fn make_call(&mut self, call: &ToolCall) -> usize {
+        self.take_issued(&call.id, &call.name);
         self.results.push(None);
         self.results.len() - 1
     }
@@ -37,14 +38,21 @@ impl Told {
         }
     }
 
-    /// The result of a call that was not made through retrace.
-    pub(crate) fn own_result(&mut self, result: ToolResult) {
+    /// The result of a call that was not made through retrace; gives the call.
+    pub(crate) fn own_result(&mut self, result: ToolResult) -> Option<ToolCall> {
+        let call = self.take_issued(&result.call_id, &result.name);
         self.results.push(Some(result));
+        call
+    }
+
+    fn take_issued(&mut self, id: &str, name: &str) -> Option<ToolCall> {
+        let place = self.issued.iter().position(|call| call.id == id && call.name == name)?;
+        Some(self.issued.remove(place))
     }
 
     /// Whether every call that was issued or made has its result.
     pub(crate) fn is_round_closed(&self) -> bool {
-        self.results.len() >= self.n_issued && self.results.iter().all(Option::is_some)
+        self.issued.is_empty() && self.results.iter().all(Option::is_some)
     }
 
     /// The history so far.

@@ -395,7 +395,8 @@ fn a_model_that_was_sent_something_else_is_no_answer() {
     assert_eq!(rollout.sent, Some(History::from(vec![Event::request("go")]).sent_hash()));
 }
 
-/// An agent with a model of its own, which calls `work` and a tool of the agent's own in each response.
+/// An agent with a model of its own, which calls `work`, a tool of the agent's own, and one that it does not know in
+/// each response.
 struct Reporting {
     n_responses: usize,
 }
@@ -404,7 +405,8 @@ impl Agent for Reporting {
     fn resume<'a>(&'a self, mut history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
         Box::pin(async move {
             for _ in 0..self.n_responses {
-                let content = ["plan", "work"].map(|name| retrace_events::PartBody::ToolCall(call(name)).into());
+                let content =
+                    ["plan", "work", "wrok"].map(|name| retrace_events::PartBody::ToolCall(call(name)).into());
                 let usage = Some(Usage { input_tokens: 10, output_tokens: 1, ..Usage::default() });
                 let response = Response { content: content.into(), usage, ..Response::default() };
                 let sent = Some(history.sent_hash());
@@ -412,7 +414,10 @@ impl Agent for Reporting {
                 history.push(Event::Response(response));
                 let own = retrace_events::ToolResult::text_result(&call("plan"), retrace_events::Outcome::Ok, "noted");
                 cx.own_result(&own);
-                history.push(Event::results([own, cx.call(&call("work")).await?]));
+                let worked = cx.call(&call("work")).await?;
+                let unknown = retrace_env::ToolOutput::not_found("wrok").into_result(&call("wrok"));
+                cx.refuse(&call("wrok"), &unknown).await?;
+                history.push(Event::results([own, worked, unknown]));
             }
             let nudge = Event::request("go on");
             cx.note(&nudge);
@@ -430,13 +435,15 @@ fn responses_of_the_agents_own_model_are_booked_within_the_budget() {
     let model = ScriptedModel::new(Vec::<Step>::new());
     let live = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
     let (rollout, history) = pollster::block_on(live.execute(&Reporting { n_responses: 2 }));
-    assert_eq!((rollout.actions.len(), rollout.n_answers, &rollout.end), (2, 2, &EndReason::Answer));
+    assert_eq!((rollout.actions.len(), rollout.n_answers, &rollout.end), (4, 2, &EndReason::Answer));
+    let blocked: Vec<_> = rollout.actions.iter().map(|action| action.is_blocked()).collect();
+    assert_eq!(blocked, [false, true, false, true]);
     assert_eq!((rollout.input_tokens, rollout.output_tokens), (20, 2));
     assert_eq!(rollout.sent, Some(History::from(vec![Event::request("go")]).sent_hash()));
     assert!(history.unwrap().events().skip(1).eq(&*shown.lock().unwrap()), "{shown:?}");
 
     let short = run(&model, &toolbox, Budget::actions(1));
     let (rollout, _) = pollster::block_on(short.execute(&Reporting { n_responses: 2 }));
-    assert_eq!((rollout.actions.len(), rollout.n_answers, rollout.end), (1, 1, EndReason::Budget));
+    assert_eq!((rollout.actions.len(), rollout.n_answers, rollout.end), (2, 1, EndReason::Budget));
     assert_eq!(rollout.input_tokens, 20, "what was spent is told, whether or not it was allowed");
 }

@@ -209,13 +209,15 @@ fn an_agents_wrong_words_end_its_run() {
     let greeting =
         r#"echo '{"type":"greeting","retrace":1,"role":"agent","name":"x","tools":["plan"]}'; read hello; read resume"#;
     let own = r#"{"type":"own_result","use":1,"result":{"call_id":"c","name":"other","content":"","outcome":"ok"}}"#;
+    let refused = own.replace(r#""outcome":"ok""#, r#""outcome":"not_found""#);
     let cases = [
         (
             r#"{"type":"report","use":1,"response":{"type":"request","content":"x"}}"#,
             "a `request` event where a `response` is wanted",
         ),
         (r#"{"type":"note","use":1,"event":{"type":"response","content":"x"}}"#, "noted a `response` event"),
-        (own, "its own tool `other`, which its greeting does not list"),
+        (&refused, "refused a call of `other` that its newest response does not hold"),
+        (own, "answered a call of `other` itself: only tools that its greeting lists are its own"),
         (r#"{"type":"unchanged","use":1}"#, "sent `unchanged` where what an agent does is wanted"),
     ];
     for (line, message) in cases {

@@ -101,7 +101,7 @@ fn the_agent() {
         };
         let (rollout, history) = run.execute(&agent).await;
         assert_eq!(rollout.end, EndReason::Answer, "{rollout:?}");
-        assert_eq!(rollout.actions.iter().map(|action| action.name()).collect::<Vec<_>>(), ["check"]);
+        assert_eq!(rollout.actions.iter().map(|action| action.name()).collect::<Vec<_>>(), ["check", "chekc"]);
         assert_eq!((rollout.n_answers, rollout.input_tokens, rollout.output_tokens), (2, 80, 14));
         assert_eq!(rollout.sent, Some(sent));
         let kinds: Vec<_> = history.unwrap().events().map(Event::kind).collect();
