@@ -26,6 +26,10 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Shows what recordings hold and where they can be cut; asks no model
     Inspect(InspectArgs),
+    /// Runs the agent at its tasks and keeps the recordings
+    Record(RecordArgs),
+    /// Executes recorded calls again and says how far the environment answers alike; asks no model
+    Replay(ReplayArgs),
     /// Resumes the agent from raw and compacted histories, and compares
     Verify(VerifyArgs),
     /// Scores rollouts that were collected elsewhere
@@ -87,6 +91,57 @@ pub(crate) struct InspectArgs {
 }
 
 #[derive(ClapArgs)]
+pub(crate) struct RecordArgs {
+    /// The configuration
+    #[arg(short, long, value_name = "FILE", default_value = "retrace.toml")]
+    pub(crate) config: PathBuf,
+    /// The folder to write recordings to, instead of what the configuration says
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: Option<PathBuf>,
+    /// Runs of each task, instead of what the configuration says
+    #[arg(long)]
+    pub(crate) runs: Option<u32>,
+    /// How many runs go on at once
+    #[arg(long)]
+    pub(crate) concurrency: Option<usize>,
+    /// What all randomness is drawn from
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ReplayArgs {
+    /// Recordings, or folders of them, instead of those of the configuration
+    pub(crate) recordings: Vec<PathBuf>,
+    /// The configuration
+    #[arg(short, long, value_name = "FILE", default_value = "retrace.toml")]
+    pub(crate) config: PathBuf,
+    /// The environment to replay in: the name of a table `[environments.NAME]`
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) environment: Option<String>,
+    #[command(flatten)]
+    pub(crate) outcome: OutcomeArgs,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ModelArgs {
+    /// Asks this model in place of every one of the configuration; `sim:wander` acts in any tools without a key
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Keeps every answer of a model in this new file
+    #[arg(long, value_name = "FILE", conflicts_with = "cassette")]
+    pub(crate) record_cassette: Option<PathBuf>,
+    /// Takes every answer from this file, and asks no model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cassette: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
 pub(crate) struct VerifyArgs {
     /// The configuration
     #[arg(short, long, value_name = "FILE", default_value = "retrace.toml")]
@@ -103,6 +158,8 @@ pub(crate) struct VerifyArgs {
     /// What all randomness is drawn from
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) outcome: OutcomeArgs,
     #[command(flatten)]

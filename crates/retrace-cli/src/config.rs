@@ -1,20 +1,26 @@
-//! `retrace.toml`: the agent, the recordings, the strategies, and how much is run.
+//! `retrace.toml`: the agent, its environments, the recordings, the strategies, and how much is run.
 
-use std::collections::HashMap;
+mod agent;
+mod environment;
+mod strategy;
+mod table;
+mod task;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use indexmap::IndexMap;
+use retrace_events::OutcomeRule;
 use retrace_events::cuts::{BadSpacing, Spacing};
-use retrace_events::{OutcomeRule, Recording};
-use retrace_strategies::StrategyConfig;
-use retrace_verifier::{Group, Settings, TimeLimits, Verifier};
-use serde::de::{Deserialize, Deserializer, Error};
+use retrace_verifier::{Settings, TimeLimits};
 
-use crate::failure::{self, hinted};
-use crate::{files, simulated};
+pub(crate) use self::agent::{AgentConfig, ModelConfig, SimulatedConfig};
+pub(crate) use self::environment::EnvironmentConfig;
+pub(crate) use self::strategy::StrategyTable;
+pub(crate) use self::task::{RecordConfig, TaskConfig};
+use crate::failure::hinted;
 
 /// A configuration as it is written. What is left out is as in [`Settings::default`].
 #[derive(serde::Deserialize)]
@@ -28,54 +34,33 @@ pub(crate) struct Config {
     pub(crate) concurrency: Option<usize>,
     pub(crate) seed: Option<u64>,
     #[serde(default = "with_control")]
-    control: bool,
-    agent: AgentConfig,
+    pub(crate) control: bool,
+    pub(crate) agent: AgentConfig,
     #[serde(default)]
-    recordings: Vec<RecordingsConfig>,
+    pub(crate) models: IndexMap<String, ModelConfig>,
+    #[serde(default)]
+    pub(crate) environments: IndexMap<String, EnvironmentConfig>,
+    #[serde(default)]
+    pub(crate) recordings: Vec<RecordingsConfig>,
     pub(crate) outcome: Option<OutcomeRule>,
     #[serde(default)]
     pub(crate) strategies: IndexMap<String, StrategyTable>,
     #[serde(default)]
+    pub(crate) record: RecordConfig,
+    #[serde(default)]
+    pub(crate) tasks: Vec<TaskConfig>,
+    #[serde(default)]
     limits: LimitsConfig,
 }
 
-/// Who is resumed.
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AgentConfig {
-    model: String,
-    temperature: Option<f64>,
-    summary_loss: Option<f64>,
-}
-
 /// Recordings that started from one state.
-#[derive(serde::Deserialize)]
+#[derive(Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RecordingsConfig {
-    files: Vec<PathBuf>,
-    environment: String,
-    world_seed: Option<u64>,
-    cuts: Option<Vec<usize>>,
-}
-
-/// A strategy, its `kind` beside its parameters.
-#[derive(Debug)]
-pub(crate) struct StrategyTable(pub(crate) StrategyConfig);
-
-impl<'de> Deserialize<'de> for StrategyTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut table = toml::Table::deserialize(deserializer)?;
-        let kind = table.remove("kind").ok_or_else(|| D::Error::missing_field("kind"))?;
-        let kind = kind.as_str().ok_or_else(|| D::Error::custom("`kind` is not a string"))?.to_owned();
-        let mut path = serde_path_to_error::Track::new();
-        let parameters = serde_path_to_error::Deserializer::new(table, &mut path);
-        let strategy = StrategyConfig::of_kind(&kind, parameters);
-        strategy.map(Self).map_err(|error| {
-            let (path, error) = (path.path().to_string(), error.to_string());
-            let place = if path == "." { String::new() } else { format!("`{path}`: ") };
-            D::Error::custom(format!("{place}{}", error.trim_end()))
-        })
-    }
+pub(crate) struct RecordingsConfig {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) environment: String,
+    pub(crate) world_seed: Option<u64>,
+    pub(crate) cuts: Option<Vec<usize>>,
 }
 
 /// A number, or `"all"`.
@@ -157,34 +142,6 @@ impl Config {
             Some(Limit::AtMost(limit)) => spacing.at_most(limit),
         }
     }
-
-    /// The verification that it describes. Its paths are relative to `folder`.
-    pub(crate) fn verifier(self, folder: &Path) -> anyhow::Result<Verifier> {
-        if self.recordings.is_empty() {
-            return Err(hinted("the configuration names no recordings", "add a table `[[recordings]]` with `files`"));
-        }
-        let mut verifier = Verifier::new(self.agent.model()?, self.settings()?).control(self.control);
-        for (name, strategy) in self.strategies {
-            verifier = verifier.strategy(name, strategy.0.build());
-        }
-        let mut files_by_id: HashMap<String, PathBuf> = HashMap::new();
-        for group in &self.recordings {
-            let paths: Vec<_> = group.files.iter().map(|file| folder.join(file)).collect();
-            let mut recordings = Vec::new();
-            for file in files::recordings_in(&paths)? {
-                match files::read_another(&file, self.outcome.as_ref(), &mut files_by_id) {
-                    Ok(recording) => recordings.push(recording),
-                    // It costs itself, and nobody has paid for anything yet: the user hears of it now.
-                    Err(error) => {
-                        failure::warn(&error);
-                        verifier = verifier.unusable(file.display().to_string(), failure::text(&error));
-                    }
-                }
-            }
-            verifier = verifier.group(group.build(recordings)?);
-        }
-        Ok(verifier)
-    }
 }
 
 /// An error of the parser, without the names of types that a user need not know.
@@ -192,51 +149,4 @@ fn in_plain_words(error: &str) -> String {
     ["usize", "u64", "u32"]
         .iter()
         .fold(error.to_owned(), |error, number| error.replace(&format!("expected {number}"), "expected a whole number"))
-}
-
-impl AgentConfig {
-    fn model(&self) -> anyhow::Result<std::sync::Arc<dyn retrace_model::Model>> {
-        for (field, value) in [("temperature", self.temperature), ("summary_loss", self.summary_loss)] {
-            let Some(value) = value else { continue };
-            if !(0.0..=1.0).contains(&value) {
-                return Err(hinted(format!("`agent.{field}` is {value}"), "it is a probability, from 0 to 1"));
-            }
-            if self.model == simulated::WANDER {
-                return Err(hinted(format!("`agent.{field}` has no effect on `{}`", self.model), "leave it out"));
-            }
-        }
-        let [temperature, summary_loss] = [self.temperature, self.summary_loss].map(Option::unwrap_or_default);
-        simulated::model(&self.model, temperature, summary_loss).ok_or_else(|| {
-            hinted(
-                format!("there is no model `{}`", self.model),
-                format!("`agent.model` is one of {}", simulated::MODELS.join(", ")),
-            )
-        })
-    }
-}
-
-impl RecordingsConfig {
-    /// These recordings with their environment and cuts.
-    fn build(&self, recordings: Vec<Recording>) -> anyhow::Result<Group> {
-        let group = match &*self.environment {
-            "recorded" if self.world_seed.is_some() => {
-                return Err(hinted("`world_seed` has no effect on the environment `recorded`", "leave it out"));
-            }
-            "recorded" => Group::recorded(recordings),
-            name => {
-                let environment =
-                    simulated::environment(name, self.world_seed.unwrap_or_default()).ok_or_else(|| {
-                        hinted(
-                            format!("there is no environment `{name}`"),
-                            format!("`environment` is one of recorded, {}", simulated::ENVIRONMENTS.join(", ")),
-                        )
-                    })?;
-                Group::new(recordings, environment)
-            }
-        };
-        Ok(match &self.cuts {
-            Some(cuts) => group.cuts(cuts.iter().copied()),
-            None => group,
-        })
-    }
 }

@@ -9,6 +9,8 @@ pub(crate) enum Exit {
     Ok = 0,
     /// It could not run, or nothing could be scored.
     CouldNotRun = 2,
+    /// The user stopped it.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

@@ -11,6 +11,8 @@ mod failure;
 mod files;
 mod output;
 mod progress;
+mod runtime;
+mod setup;
 mod simulated;
 
 use std::process::ExitCode;
@@ -19,6 +21,7 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
+use crate::runtime::Interrupted;
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -39,12 +42,18 @@ pub fn main() -> ExitCode {
         Command::Init(args) => commands::init::run(&args),
         Command::Import(args) => commands::import::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Record(args) => commands::record::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
         Command::Score(args) => commands::score::run(&args),
     };
     match ended {
         Ok(exit) => exit,
         Err(error) if failure::is_closed_pipe(&error) => Exit::Ok,
+        Err(error) if error.is::<Interrupted>() => {
+            failure::print(&error);
+            Exit::Interrupted
+        }
         Err(error) => {
             failure::print(&error);
             Exit::CouldNotRun

@@ -24,6 +24,11 @@ pub(crate) fn warn(text: &str) {
     eprintln!("warning: {}", printable(text));
 }
 
+/// Tells something that is as it should be.
+pub(crate) fn note(text: &str) {
+    eprintln!("{}", printable(text));
+}
+
 /// Makes the report of a verification, prints it, and says whether anything was scored, at any horizon.
 pub(crate) fn report(verification: Verification, args: &OutputArgs) -> Result<Exit> {
     let report = Report::new(verification)?;

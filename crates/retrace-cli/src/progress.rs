@@ -42,6 +42,11 @@ impl Bar {
         }
     }
 
+    /// Tells something, with the bar out of the way.
+    pub(crate) fn above(&self, tell: impl FnOnce()) {
+        self.bar.suspend(tell);
+    }
+
     /// Takes the bar away and says how long it took.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use anyhow::Result;
 use retrace_env::Environment;
 use retrace_model::Model;
 use retrace_sim::{CodeBase, Coder, Shop, Shopkeeper, Wander, World};
+
+use crate::config::SimulatedConfig;
+use crate::failure::hinted;
 
 /// The simulated models.
 pub(crate) const MODELS: [&str; 3] = [WANDER, "sim:shopkeeper", "sim:coder"];
@@ -15,13 +19,24 @@ pub(crate) const WANDER: &str = "sim:wander";
 /// The simulated environments.
 pub(crate) const ENVIRONMENTS: [&str; 2] = ["sim:shop", "sim:code_base"];
 
-/// The simulated model of this name.
-pub(crate) fn model(name: &str, temperature: f64, summary_loss: f64) -> Option<Arc<dyn Model>> {
-    match name {
-        WANDER => Some(Arc::new(Wander)),
-        "sim:shopkeeper" => Some(Arc::new(Shopkeeper::new().temperature(temperature).summary_loss(summary_loss))),
-        "sim:coder" => Some(Arc::new(Coder::new().temperature(temperature).summary_loss(summary_loss))),
-        _ => None,
+/// A simulated model.
+pub(crate) fn model(config: &SimulatedConfig) -> Result<Arc<dyn Model>> {
+    let SimulatedConfig { model, temperature, summary_loss } = config;
+    for (field, value) in [("temperature", temperature), ("summary_loss", summary_loss)] {
+        let Some(value) = value else { continue };
+        if !(0.0..=1.0).contains(value) {
+            return Err(hinted(format!("`{field}` of `{model}` is {value}"), "it is a probability, from 0 to 1"));
+        }
+        if model == WANDER {
+            return Err(hinted(format!("`{field}` has no effect on `{model}`"), "leave it out"));
+        }
+    }
+    let [temperature, summary_loss] = [temperature, summary_loss].map(|value| value.unwrap_or_default());
+    match &**model {
+        WANDER => Ok(Arc::new(Wander)),
+        "sim:shopkeeper" => Ok(Arc::new(Shopkeeper::new().temperature(temperature).summary_loss(summary_loss))),
+        "sim:coder" => Ok(Arc::new(Coder::new().temperature(temperature).summary_loss(summary_loss))),
+        _ => Err(hinted(format!("there is no model `{model}`"), format!("it is one of {}", MODELS.join(", ")))),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use retrace_events::Boundary;
 
-use crate::environment::{Environment, RestoreError};
+use crate::environment::{Environment, RestoreError, Restored};
 use crate::replay::{call_text, is_same_answer};
 use crate::text::where_they_part;
 
@@ -68,21 +68,23 @@ pub async fn check_rebuilds(
     environment: &dyn Environment,
     boundary: &Boundary,
 ) -> Result<Option<RebuildDifference>, RestoreError> {
-    let first = environment.restore(boundary).await?;
+    let Restored { toolbox, replay } = environment.restore(boundary).await?;
     let probes = boundary.trajectory().actions()[boundary.executed()..].iter().take(N_PROBES).map(|next| &next.action);
     let mut answers = Vec::new();
     for action in probes {
-        match first.toolbox.call(action.name(), action.arguments()).await {
+        match toolbox.call(action.name(), action.arguments()).await {
             Ok(answer) => answers.push((action, answer)),
             // A call without a result says nothing about the world.
             Err(_) => break,
         }
     }
+    // An environment that has only one world at a time gives no second one while the first is held.
+    drop(toolbox);
     let second = match environment.restore(boundary).await {
         Ok(second) => second,
         Err(error) => return Ok(Some(RebuildDifference::Restore(error))),
     };
-    if let Some(index) = first.replay.digests.first_difference(&second.replay.digests) {
+    if let Some(index) = replay.digests.first_difference(&second.replay.digests) {
         let call = call_text(&boundary.actions()[index].action);
         return Ok(Some(RebuildDifference::Replay { call, position: index + 1 }));
     }
@@ -174,5 +176,24 @@ mod tests {
         });
         let error = pollster::block_on(check_rebuilds(&environment, &boundary())).unwrap_err();
         assert!(matches!(error, RestoreError::ReplayMismatch { position: 1, .. }));
+    }
+
+    #[test]
+    fn a_world_is_let_go_before_the_next_is_restored() {
+        struct OneAtATime {
+            held: Arc<()>,
+            n_calls: Arc<Mutex<usize>>,
+        }
+        impl Environment for OneAtATime {
+            fn open(&self) -> futures_core::future::BoxFuture<'_, Result<Toolbox, RestoreError>> {
+                assert_eq!(Arc::strong_count(&self.held), 1, "the last world is still held");
+                let held = Arc::clone(&self.held);
+                let tools =
+                    stock_tools(&Arc::default(), &self.n_calls)
+                        .tool(FnTool::new("hold", "", move |_: NoArguments| format!("{held:?}")));
+                Box::pin(std::future::ready(tools.build().map_err(Into::into)))
+            }
+        }
+        assert!(check(&OneAtATime { held: Arc::default(), n_calls: Arc::default() }).is_none());
     }
 }

@@ -16,7 +16,7 @@ use crate::commands::verify::verify;
 use crate::exit::Exit;
 use crate::failure::hinted;
 use crate::files::{self, There};
-use crate::output;
+use crate::{output, runtime};
 
 /// How many events the strategies of the demonstration keep: too few to hold the login that everything depends on.
 const TARGET: usize = 4;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit> {
         .strategy("tail", Arc::new(TailWindow::new(TARGET)))
         .strategy("summary", Arc::new(Summarize::new(TARGET)))
         .group(Group::new(recordings, Arc::new(Shop::demo_environment(args.seed))));
-    let verification = verify(verifier)?;
+    let verification = runtime::run(verify(verifier))?;
     if !args.output.json {
         output::print(INTRODUCTION)?;
     }

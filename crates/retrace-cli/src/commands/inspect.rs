@@ -3,7 +3,7 @@
 mod table;
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::args::InspectArgs;
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::{failure, files, output};
+use crate::{failure, files, output, runtime, setup};
 
 /// What is said of recordings.
 #[derive(Serialize)]
@@ -97,10 +97,6 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
     let config = args.config.as_deref().map(Config::read).transpose()?;
     let rule = args.outcome.failed_if.clone().or_else(|| config.as_ref().and_then(|config| config.outcome.clone()));
     let settings = config.as_ref().map_or_else(|| Ok(Settings::default()), Config::settings)?;
-    let strategies = match config {
-        Some(config) => config.strategies.into_iter().map(|(name, strategy)| (name, strategy.0.build())).collect(),
-        None => default_strategies(),
-    };
     let (mut recordings, mut boundaries) = (Vec::new(), Vec::new());
     let files = files::recordings_in(&args.recordings)?;
     let (n_files, mut files_by_id) = (files.len(), HashMap::new());
@@ -120,13 +116,17 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
         }
         recordings.push(facts);
     }
+    let strategies = runtime::run(async {
+        let mut kept = IndexMap::new();
+        for (name, strategy) in strategies(config, args.config.as_deref()).await? {
+            kept.insert(name, Kept::new(&*strategy, &boundaries, &*settings.counter).await);
+        }
+        Ok(kept)
+    })?;
     let inspection = Inspection {
         token_counter: settings.counter.name().to_owned(),
         total: Total::new(&recordings),
-        strategies: strategies
-            .iter()
-            .map(|(name, strategy)| (name.clone(), Kept::new(&**strategy, &boundaries, &*settings.counter)))
-            .collect(),
+        strategies,
         recordings,
     };
     if args.json {
@@ -135,6 +135,18 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
         output::print(&table::text(&inspection))?;
     }
     Ok(if inspection.recordings.is_empty() { Exit::CouldNotRun } else { Exit::Ok })
+}
+
+/// The strategies of a configuration, or those to look at where there is none.
+async fn strategies(config: Option<Config>, file: Option<&Path>) -> Result<IndexMap<String, Arc<dyn Strategy>>> {
+    let Some(config) = config else { return Ok(default_strategies()) };
+    let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let mut strategies = IndexMap::new();
+    for (name, table) in config.strategies {
+        let strategy = setup::strategy(&name, table, folder).await?;
+        strategies.insert(name, strategy);
+    }
+    Ok(strategies)
 }
 
 /// The strategies of the configuration that `retrace init` writes.
@@ -212,11 +224,11 @@ impl Counts {
 
 impl Kept {
     /// Applies a strategy at every boundary, with no model to ask.
-    fn new(strategy: &dyn Strategy, boundaries: &[Boundary], counter: &dyn TokenCounter) -> Self {
+    async fn new(strategy: &dyn Strategy, boundaries: &[Boundary], counter: &dyn TokenCounter) -> Self {
         let (mut unchanged, mut failed, mut questions, mut shares) = (0, 0, Vec::new(), Vec::new());
         for boundary in boundaries {
             let before = boundary.history();
-            match pollster::block_on(strategy.compact(&before, &mut CompactContext::without_model())) {
+            match strategy.compact(&before, &mut CompactContext::without_model()).await {
                 Ok(Compacted::Unchanged) => {
                     unchanged += 1;
                     shares.push(Exact::from_integer(1.into()));

@@ -4,5 +4,7 @@ pub(crate) mod demo;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod inspect;
+pub(crate) mod record;
+pub(crate) mod replay;
 pub(crate) mod score;
 pub(crate) mod verify;

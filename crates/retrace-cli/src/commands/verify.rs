@@ -1,16 +1,20 @@
 //! `retrace verify`: the main job.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use retrace_score::Verification;
-use retrace_verifier::Verifier;
+use anyhow::Result;
+use retrace_events::{OutcomeRule, Recording};
+use retrace_score::{ReplayFidelity, Verification};
+use retrace_verifier::{Group, Progress, Settings, Verifier};
 
 use crate::args::VerifyArgs;
-use crate::config::Config;
+use crate::config::{Config, RecordingsConfig};
 use crate::exit::Exit;
-use crate::output;
+use crate::failure::hinted;
 use crate::progress::Bar;
+use crate::setup::{self, Actor, Environments, Models};
+use crate::{failure, files, output, runtime};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     let mut config = Config::read(&args.config)?;
@@ -19,17 +23,141 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     config.concurrency = args.concurrency.or(config.concurrency);
     config.seed = args.seed.or(config.seed);
     config.outcome = args.outcome.failed_if.clone().or(config.outcome);
-    args.output.check_horizon(config.settings()?.horizon)?;
+    let settings = config.settings()?;
+    args.output.check_horizon(settings.horizon)?;
     let folder = args.config.parent().unwrap_or(Path::new(""));
-    output::report(verify(config.verifier(folder)?)?, &args.output)
+    let groups = recordings(&config, folder)?;
+    let models = Models::new(std::mem::take(&mut config.models), &args.model)?;
+    let cassettes = models.cassettes().clone();
+    let verification = runtime::run(async {
+        let verifier = verifier(config, settings, groups, models, folder).await?;
+        verify(verifier).await
+    });
+    cassettes.finish();
+    output::report(verification?, &args.output)
 }
 
+/// The recordings of a group, and those that could not be read, each with the reason.
+struct Recordings {
+    config: RecordingsConfig,
+    read: Vec<Recording>,
+    unusable: Vec<(String, String)>,
+}
+
+/// Reads what the configuration names.
+fn recordings(config: &Config, folder: &Path) -> Result<Vec<Recordings>> {
+    if config.recordings.is_empty() {
+        return Err(hinted("the configuration names no recordings", "add a table `[[recordings]]` with `files`"));
+    }
+    let mut files_by_id = HashMap::new();
+    let groups = config.recordings.iter().cloned();
+    groups.map(|group| read_group(group, config.outcome.as_ref(), folder, &mut files_by_id)).collect()
+}
+
+fn read_group(
+    config: RecordingsConfig,
+    outcome: Option<&OutcomeRule>,
+    folder: &Path,
+    files_by_id: &mut HashMap<String, PathBuf>,
+) -> Result<Recordings> {
+    let paths: Vec<_> = config.files.iter().map(|file| folder.join(file)).collect();
+    let (mut read, mut unusable) = (Vec::new(), Vec::new());
+    for file in files::recordings_in(&paths)? {
+        match files::read_another(&file, outcome, files_by_id) {
+            Ok(recording) => read.push(recording),
+            // It costs itself, and nobody has paid for anything yet: the user hears of it now.
+            Err(error) => {
+                failure::warn(&error);
+                unusable.push((file.display().to_string(), failure::text(&error)));
+            }
+        }
+    }
+    Ok(Recordings { config, read, unusable })
+}
+
+/// The verification that a configuration describes, everything in it started and seen to work.
+async fn verifier(
+    config: Config,
+    settings: Settings,
+    groups: Vec<Recordings>,
+    mut models: Models,
+    folder: &Path,
+) -> Result<Verifier> {
+    let actor = Actor::new(&config.agent, &mut models, folder).await?;
+    let (samples, mut settings) = (settings.samples, Settings { window: models.window, ..settings });
+    let mut environments = Environments::new(config.environments, folder, config.outcome, settings.limits.restore);
+    let mut ready = Vec::new();
+    for Recordings { config, read, unusable } in groups {
+        let group = if config.environment == RECORDED {
+            if config.world_seed.is_some() {
+                return Err(hinted("`world_seed` has no effect on the environment `recorded`", "leave it out"));
+            }
+            Group::recorded(read)
+        } else {
+            let world = environments.get(&config.environment, config.world_seed).await?;
+            actor.check_tools(&world)?;
+            read.iter().try_for_each(|recording| world.check_recording(recording))?;
+            settings.concurrency = world.max_rollouts.unwrap_or(settings.concurrency).min(settings.concurrency);
+            Group::new(read, world.environment)
+        };
+        ready.push((group, config.cuts, unusable));
+    }
+    let mut strategies = Vec::new();
+    for (name, table) in config.strategies {
+        let strategy = setup::strategy(&name, table, folder).await?;
+        strategies.push((name, strategy));
+    }
+
+    let own_model = actor.model.name().to_owned();
+    let mut verifier = Verifier::new(actor.model, settings).agent(actor.agent).control(config.control);
+    for (group, cuts, unusable) in ready {
+        verifier = verifier.group(cuts.into_iter().fold(group, Group::cuts));
+        verifier = unusable.into_iter().fold(verifier, |verifier, (name, reason)| verifier.unusable(name, reason));
+    }
+    for (name, strategy) in strategies {
+        if let Some(model) = strategy.model().filter(|model| *model != own_model) {
+            verifier = verifier.model(model, models.named(model)?);
+        }
+        verifier = verifier.strategy(name, strategy);
+    }
+    models.check(samples).await?;
+    let cassettes = models.cassettes().clone();
+    Ok(verifier.around_models(move |model| cassettes.around(model)))
+}
+
+/// The environment that answers from the recordings themselves.
+pub(crate) const RECORDED: &str = "recorded";
+
 /// Runs a verification under a progress bar.
-pub(crate) fn verify(verifier: Verifier) -> Result<Verification> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build();
-    let runtime = runtime.context("failed to start the threads of the program")?;
+pub(crate) async fn verify(verifier: Verifier) -> Result<Verification> {
     let bar = Bar::new();
-    let verification = runtime.block_on(verifier.run(&|progress| bar.draw(&progress)))?;
+    let verification = verifier
+        .run(&|progress| {
+            bar.draw(&progress);
+            if let Progress::Replayed { recording, replay, n_boundaries, n_unusable, reason } = progress {
+                bar.above(|| tell_replay(&recording, replay.as_ref(), n_boundaries, n_unusable, reason));
+            }
+        })
+        .await?;
     bar.finish();
     Ok(verification)
+}
+
+/// Says how faithful a replay was.
+fn tell_replay(
+    recording: &str,
+    replay: Option<&ReplayFidelity>,
+    n_boundaries: usize,
+    n_unusable: usize,
+    reason: Option<String>,
+) {
+    if let Some(ReplayFidelity { n_replayed, n_different, .. }) = replay {
+        let n_same = n_replayed - n_different;
+        output::note(&format!(
+            "{recording}: {n_replayed} calls replayed with the same outcome, {n_same} of them with the same text"
+        ));
+    }
+    if let Some(reason) = reason {
+        output::warn(&format!("nothing can run at {n_unusable} of its {n_boundaries} boundaries: {reason}"));
+    }
 }

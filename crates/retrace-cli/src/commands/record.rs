@@ -1,0 +1,214 @@
+//! `retrace record`: the agent at its tasks, uncompacted, each run a recording.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, anyhow};
+use futures_util::StreamExt;
+use futures_util::stream;
+use retrace_agent::{Budget, Run};
+use retrace_events::codec::RecordingWriter;
+use retrace_events::{Event, Header, History, Rollout};
+use retrace_model::{Model, Retry, mix};
+use retrace_report::counted;
+use retrace_verifier::{Settings, Timed, TokioSleep};
+use tokio::time::{sleep, timeout};
+
+use crate::args::RecordArgs;
+use crate::config::{Config, TaskConfig};
+use crate::exit::Exit;
+use crate::failure::hinted;
+use crate::setup::{Actor, Environments, Models, World};
+use crate::{files, output, runtime};
+
+/// A run that is to be recorded.
+struct Job {
+    id: String,
+    file: PathBuf,
+    request: String,
+    instructions: Option<String>,
+    world: World,
+    seed: u64,
+}
+
+pub(crate) fn run(args: &RecordArgs) -> Result<Exit> {
+    let mut config = Config::read(&args.config)?;
+    config.record.runs = args.runs.unwrap_or(config.record.runs);
+    config.concurrency = args.concurrency.or(config.concurrency);
+    config.seed = args.seed.or(config.seed);
+    let settings = config.settings()?;
+    let folder = args.config.parent().unwrap_or(Path::new(""));
+    let output = args.output.clone().unwrap_or_else(|| folder.join(&config.record.output));
+    let planned = plan(&config, &output)?;
+    let models = Models::new(std::mem::take(&mut config.models), &args.model)?;
+    let cassettes = models.cassettes().clone();
+    let recorded = runtime::run(record(config, settings, planned, models, folder, &output));
+    cassettes.finish();
+    let n_failed = recorded?;
+    Ok(if n_failed == 0 { Exit::Ok } else { Exit::CouldNotRun })
+}
+
+/// The runs of each task, by the names of their recordings. None of the files is there yet.
+fn plan(config: &Config, output: &Path) -> Result<Vec<(TaskConfig, Vec<(String, PathBuf)>)>> {
+    if config.tasks.is_empty() {
+        return Err(hinted(
+            "the configuration has no tasks",
+            "add a table `[[tasks]]` with an `id`, a `request` and an `environment`",
+        ));
+    }
+    if config.record.runs == 0 || config.record.max_actions == 0 {
+        return Err(hinted("`record.runs` or `record.max_actions` is 0", "give both a number above 0"));
+    }
+    let mut planned: Vec<(TaskConfig, Vec<_>)> = Vec::new();
+    for task in &config.tasks {
+        if task.id.is_empty() || planned.iter().any(|(other, _)| other.id == task.id) {
+            return Err(hinted(format!("a task has the id `{}`, or two have", task.id), "give each an id of its own"));
+        }
+        let runs = (1..=config.record.runs).map(|run| {
+            let id = format!("{}-{run}", task.id);
+            let file = output.join(format!("{}.jsonl", files::name_for(&id)));
+            (id, file)
+        });
+        planned.push((task.clone(), runs.collect()));
+    }
+    let mut names = std::collections::HashSet::new();
+    for (_, file) in planned.iter().flat_map(|(_, runs)| runs) {
+        if file.exists() || !names.insert(file) {
+            return Err(hinted(
+                format!("`{}` is there already", file.display()),
+                "recordings are never overwritten: move it away, or name another folder with `--output`",
+            ));
+        }
+    }
+    Ok(planned)
+}
+
+/// Records all runs, and tells how many failed.
+async fn record(
+    config: Config,
+    mut settings: Settings,
+    planned: Vec<(TaskConfig, Vec<(String, PathBuf)>)>,
+    mut models: Models,
+    folder: &Path,
+    output: &Path,
+) -> Result<usize> {
+    let actor = Actor::new(&config.agent, &mut models, folder).await?;
+    let mut environments = Environments::new(config.environments, folder, config.outcome, settings.limits.restore);
+    let mut jobs = Vec::new();
+    for (task, runs) in planned {
+        let world = environments.get(&task.environment, task.world_seed).await?;
+        actor.check_tools(&world)?;
+        settings.concurrency = world.max_rollouts.unwrap_or(settings.concurrency).min(settings.concurrency);
+        let instructions = task.instructions.or(config.agent.instructions.clone());
+        for (id, file) in runs {
+            let seed = mix(settings.seed, jobs.len() as u64);
+            let (request, instructions) = (task.request.clone(), instructions.clone());
+            jobs.push(Job { id, file, request, instructions, world: world.clone(), seed });
+        }
+    }
+    models.check(1).await?;
+    fs::create_dir_all(output).with_context(|| format!("failed to create `{}`", output.display()))?;
+    let patient = Retry::new(Timed::new(Arc::clone(&actor.model), settings.limits.model), TokioSleep, settings.backoff);
+    let model = models.cassettes().around(Arc::new(patient));
+    let max_actions = config.record.max_actions;
+    let runs = jobs.iter().map(|job| job.record(&actor, &*model, max_actions, &settings)).collect::<Vec<_>>();
+    let mut runs = stream::iter(runs).buffer_unordered(settings.concurrency);
+    let (mut n_failed, mut n_told) = (0, 0);
+    while let Some((job, recorded)) = runs.next().await {
+        n_told += 1;
+        let place = format!("{n_told} of {}, {}", jobs.len(), job.file.display());
+        match recorded {
+            Ok(rollout) => {
+                let n_blocked = rollout.actions.iter().filter(|action| action.is_blocked()).count();
+                let actions = counted(rollout.actions.len(), "action", "actions");
+                output::note(&format!("{place}: {actions}, {n_blocked} blocked, {}", rollout.end));
+                // What it had is there, and can be used.
+                n_failed += usize::from(rollout.end.is_failure());
+            }
+            Err(error) => {
+                n_failed += 1;
+                crate::failure::warn(&error.context(place));
+            }
+        }
+    }
+    if n_failed > 0 {
+        output::warn(&format!("{n_failed} of {} failed", counted(jobs.len(), "run", "runs")));
+    }
+    Ok(n_failed)
+}
+
+impl Job {
+    async fn record(
+        &self,
+        actor: &Actor,
+        model: &dyn Model,
+        max_actions: usize,
+        settings: &Settings,
+    ) -> (&Self, Result<Rollout>) {
+        (self, self.try_record(actor, model, max_actions, settings).await)
+    }
+
+    /// Runs the agent from the task alone, and writes down what happens as it happens.
+    async fn try_record(
+        &self,
+        actor: &Actor,
+        model: &dyn Model,
+        max_actions: usize,
+        settings: &Settings,
+    ) -> Result<Rollout> {
+        let limits = settings.limits;
+        let toolbox = timeout(limits.restore, self.world.environment.open()).await;
+        let toolbox = toolbox.map_err(|_| anyhow!("the environment did not open within {:?}", limits.restore))??;
+        let toolbox = toolbox.wrapped(|toolbox| Timed::new(toolbox, limits.tool));
+        let request = Event::request(&*self.request);
+        let file = OpenOptions::new().write(true).create_new(true).open(&self.file);
+        let header = Header {
+            instructions: self.instructions.clone(),
+            model: Some(model.name().to_owned()),
+            tools: toolbox.specs().to_vec(),
+            ..Header::new(&*self.id)
+        };
+        let written = Written::start(file.context("failed to create the recording")?, &header)?;
+        written.write(&request);
+        let observer = |event: &Event| written.write(event);
+        let run = Run {
+            history: History::from(vec![request]),
+            instructions: self.instructions.as_deref(),
+            model,
+            toolbox: &toolbox,
+            budget: Budget { max_actions: Some(max_actions), ..Budget::default() },
+            seed: self.seed,
+            observer: Some(&observer),
+        };
+        let deadline = async {
+            sleep(limits.rollout).await;
+            format!("no end within {:?}", limits.rollout)
+        };
+        let (rollout, _) = run.execute_until(&*actor.agent, deadline).await;
+        written.finish().context("failed to write the recording")?;
+        Ok(rollout)
+    }
+}
+
+/// A recording that is being written, and what went wrong with it.
+struct Written(Mutex<(RecordingWriter<File>, std::io::Result<()>)>);
+
+impl Written {
+    fn start(file: File, header: &Header) -> Result<Self> {
+        Ok(Self(Mutex::new((RecordingWriter::new(file, header)?, Ok(())))))
+    }
+
+    fn write(&self, event: &Event) {
+        let (writer, outcome) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if outcome.is_ok() {
+            *outcome = writer.write(event);
+        }
+    }
+
+    fn finish(self) -> std::io::Result<()> {
+        let (writer, outcome) = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        outcome?;
+        writer.finish()?.sync_all()
+    }
+}

@@ -1,0 +1,81 @@
+//! The agent and its models as a configuration has them.
+
+use retrace_command::ProgramConfig;
+use retrace_rig::RigConfig;
+use serde::de::{Deserialize, Deserializer, Error};
+
+use super::table;
+
+/// Who acts: the tool loop or a program, with a model and its settings beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct AgentConfig {
+    /// None for a program that brings its own.
+    pub(crate) model: Option<ModelConfig>,
+    /// Its system prompt when it is recorded; when it is resumed it has the recording's.
+    pub(crate) instructions: Option<String>,
+    pub(crate) program: Option<ProgramConfig>,
+}
+
+/// A model and its settings.
+#[derive(Clone, Debug)]
+pub(crate) enum ModelConfig {
+    /// One that is simulated.
+    Simulated(SimulatedConfig),
+    /// One of a provider.
+    Provider(Box<RigConfig>),
+    /// One that another table describes.
+    Named(String),
+}
+
+/// A simulated model and its settings.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SimulatedConfig {
+    pub(crate) model: String,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) summary_loss: Option<f64>,
+}
+
+impl ModelConfig {
+    /// A model with nothing set.
+    pub(crate) fn new(model: &str) -> Self {
+        if model.starts_with("sim:") {
+            Self::Simulated(SimulatedConfig { model: model.to_owned(), temperature: None, summary_loss: None })
+        } else if model.contains(':') {
+            Self::Provider(Box::new(RigConfig::new(model)))
+        } else {
+            Self::Named(model.to_owned())
+        }
+    }
+
+    fn of_table<E: Error>(table: toml::Table) -> Result<Self, E> {
+        let model = table::take_text(&mut table.clone(), "model")?;
+        match Self::new(&model) {
+            Self::Simulated(_) => table::read(table).map(Self::Simulated),
+            // A server of one's own may be named without a provider.
+            Self::Provider(_) | Self::Named(_) if table.len() > 1 => table::read(table).map(Self::Provider),
+            model => Ok(model),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ModelConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::of_table(toml::Table::deserialize(deserializer)?)
+    }
+}
+
+impl<'de> Deserialize<'de> for AgentConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut table = toml::Table::deserialize(deserializer)?;
+        let program = match table.remove("program") {
+            None => None,
+            Some(toml::Value::Table(program)) => Some(table::read(program)?),
+            Some(_) => return Err(D::Error::custom("`program` is not a table")),
+        };
+        let instructions = table::take_optional_text(&mut table, "instructions")?;
+        let has_model = program.is_none() || !table.is_empty();
+        let model = has_model.then(|| ModelConfig::of_table(table)).transpose()?;
+        Ok(Self { model, instructions, program })
+    }
+}
