@@ -232,7 +232,7 @@ fn legend(view: &View) -> Vec<String> {
         (
             "failed",
             "POST rollouts that broke off; ! if the arms failed at different rates, an arm lost more than half, or a \
-             compaction failed",
+             compaction failed or is flawed",
         ),
     ];
     let what = "Deltas are POST (compacted) minus PRE (raw): means over boundaries, 95% bootstrap intervals.";
