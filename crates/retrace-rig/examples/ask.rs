@@ -2,7 +2,7 @@
 //!
 //!     cargo run -p retrace-rig --example ask -- openai:gemma-3 http://localhost:8000/v1
 //!
-//! The key comes from the environment variable of the provider; a local server needs none.
+//! More fields of the request can follow as JSON, such as `'{"tool_choice": "required"}'`. The key comes from the environment variable of the provider; a local server needs none.
 
 use std::env;
 
@@ -13,8 +13,10 @@ use serde_json::json;
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("usage: ask PROVIDER:MODEL [BASE_URL]")]
+    #[error("usage: ask PROVIDER:MODEL [BASE_URL [EXTRA]]")]
     Usage,
+    #[error("cannot read the extra fields")]
+    Extra(#[from] serde_json::Error),
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -27,6 +29,7 @@ async fn main() -> Result<(), Error> {
     let mut arguments = env::args().skip(1);
     let mut config = RigConfig::new(arguments.next().ok_or(Error::Usage)?);
     config.base_url = arguments.next();
+    config.extra = arguments.next().map_or(Ok(Default::default()), |extra| serde_json::from_str(&extra))?;
     config.max_tokens = Some(200);
     let model = RigModel::from_env(config)?;
     model.preflight().await?;

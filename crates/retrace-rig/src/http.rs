@@ -12,6 +12,7 @@ use reqwest::redirect::Policy;
 use rig_core::http_client::{
     Error, HttpClientExt, LazyBody, MultipartForm, Request, Response, Result, StreamingResponse,
 };
+use serde_json::Value;
 
 use crate::config::ConfigError;
 
@@ -24,7 +25,20 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// The HTTP client of a model. Proxies are those of the environment. A redirect is an answer and is not followed, since
 /// the key would be sent along.
 #[derive(Clone)]
-pub(crate) struct Http(reqwest::Client);
+pub(crate) struct Http {
+    client: reqwest::Client,
+    texts: Texts,
+}
+
+/// How a message of Chat Completions has several texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Texts {
+    /// As a list.
+    Apart,
+    /// As one, with an empty line between them, and as the empty text where there is none: many servers take nothing
+    /// else, or show the model how their language prints it.
+    Joined,
+}
 
 /// Why there was no answer.
 #[derive(Debug)]
@@ -43,7 +57,7 @@ pub(crate) enum FailureKind {
 }
 
 impl Http {
-    pub(crate) fn new(timeout: Duration) -> std::result::Result<Self, ConfigError> {
+    pub(crate) fn new(timeout: Duration, texts: Texts) -> std::result::Result<Self, ConfigError> {
         // Whoever comes first chooses for the whole process; any choice will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         reqwest::Client::builder()
@@ -52,7 +66,7 @@ impl Http {
             .timeout(timeout)
             .redirect(Policy::none())
             .build()
-            .map(Self)
+            .map(|client| Self { client, texts })
             .map_err(|error| ConfigError::Https { problem: with_sources(&error) })
     }
 
@@ -61,7 +75,8 @@ impl Http {
         let (parts, body) = request.into_parts();
         let mut url = Url::parse(&parts.uri.to_string()).map_err(Error::instance)?;
         let key = key_taken_out(&mut url);
-        let mut request = self.0.request(parts.method, url).headers(parts.headers).body(body);
+        let body = if url.path().ends_with("/chat/completions") { plain_texts(body, self.texts) } else { body };
+        let mut request = self.client.request(parts.method, url).headers(parts.headers).body(body);
         if let Some(key) = key {
             let mut key = HeaderValue::from_str(&key)?;
             key.set_sensitive(true);
@@ -81,6 +96,28 @@ fn key_taken_out(url: &mut Url) -> Option<String> {
         url.query_pairs_mut().extend_pairs(rest);
     }
     Some(key)
+}
+
+/// A request with each content of one text as that text, and each of several as the server wants it.
+fn plain_texts(body: Bytes, texts: Texts) -> Bytes {
+    let Ok(mut request) = serde_json::from_slice::<Value>(&body) else { return body };
+    let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) else { return body };
+    for message in messages.iter_mut().filter_map(Value::as_object_mut) {
+        let content = message.entry("content").or_insert(Value::Null);
+        if content.is_null() && texts == Texts::Joined {
+            *content = Value::from("");
+        }
+        let Some(parts) = content.as_array() else { continue };
+        let text = |part: &Value| match part.as_object()?.get("text")? {
+            Value::String(text) if part.as_object()?.len() == 2 => Some(text.clone()),
+            _ => None,
+        };
+        let said: Option<Vec<_>> = parts.iter().map(text).collect();
+        if let Some(said) = said.filter(|said| said.len() == 1 || texts == Texts::Joined) {
+            *content = Value::String(said.join("\n\n"));
+        }
+    }
+    serde_json::to_vec(&request).map_or(body, Bytes::from)
 }
 
 async fn answer(request: Result<reqwest::RequestBuilder>) -> Result<Response<Bytes>> {
@@ -172,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_key_in_an_address_becomes_a_header() {
-        let http = Http::new(Duration::from_secs(1)).unwrap();
+        let http = Http::new(Duration::from_secs(1), Texts::Apart).unwrap();
         let send = |uri: &str| {
             let request = Request::builder().uri(uri).body(Bytes::new()).unwrap();
             http.request(request).unwrap().build().unwrap()
@@ -185,5 +222,21 @@ mod tests {
         let plain = send("https://example.org/v1/chat?api-version=2024-10-21");
         assert_eq!(plain.url().as_str(), "https://example.org/v1/chat?api-version=2024-10-21");
         assert!(plain.headers().is_empty());
+    }
+
+    #[test]
+    fn texts_are_as_plain_as_the_server_wants_them() {
+        let request = r#"{"messages":[{"content":[{"type":"text","text":"a"}]},{"tool_calls":[]},{"content":"b"},
+            {"content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]},
+            {"content":[{"type":"text","text":"e"},{"type":"image_url","image_url":{}}]}]}"#;
+        let contents = |texts| -> Vec<String> {
+            let body: Value = serde_json::from_slice(&plain_texts(Bytes::from(request), texts)).unwrap();
+            body["messages"].as_array().unwrap().iter().map(|message| message["content"].to_string()).collect()
+        };
+        let (apart, joined) = (contents(Texts::Apart), contents(Texts::Joined));
+        assert_eq!(apart[..3], ["\"a\"", "null", "\"b\""]);
+        assert!(apart[3].starts_with('[') && apart[4].starts_with('['));
+        assert_eq!(joined[3], r#""c\n\nd""#);
+        assert_eq!((&joined[0], &*joined[1], &joined[4]), (&apart[0], "\"\"", &apart[4]));
     }
 }

@@ -7,7 +7,7 @@ use retrace_events::{Event, PartBody, Raw, Response, ToolSpec};
 use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt, Rules, Spelling};
 use rig_core::DynModel;
 use rig_core::catalog::{Catalog, ModelSpec, Sampling};
-use rig_core::completion::message::Message;
+use rig_core::completion::message::{Message, ToolChoice};
 use rig_core::completion::{CompletionRequest, ToolDefinition};
 use rig_core::operation::Completion;
 use rig_core::providers::anthropic::Anthropic;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::config::{ConfigError, Prices, RigConfig};
 use crate::decode::decode;
 use crate::errors::Context;
-use crate::http::Http;
+use crate::http::{Http, Texts};
 use crate::providers::reach;
 use crate::render::{render, tool_name};
 use crate::secrets::Secrets;
@@ -55,7 +55,8 @@ impl RigModel {
         config.check()?;
         let reached = reach(&config, variable)?;
         let timeout = Duration::from_secs(config.timeout_seconds);
-        let http = Http::new(timeout)?;
+        let texts = if reached.own_address { Texts::Apart } else { Texts::Joined };
+        let http = Http::new(timeout, texts)?;
         let context = Context {
             model: reached.model.clone(),
             base_url: reached.config.base_url().to_owned(),
@@ -192,6 +193,10 @@ impl RigModel {
             // Servers have words of their own for having stopped; a failure that rig knows is still one.
             .accept_unknown_finish_reasons(true);
         request.chat_history = messages;
+        if !tools.is_empty() {
+            // What all take it for if it is not sent; but some servers then leave out the tools.
+            request = request.tool_choice(ToolChoice::Auto);
+        }
         if !self.config.extra.is_empty() {
             request = request.additional_params(Value::Object(self.config.extra.clone()));
         }

@@ -56,6 +56,8 @@ pub(crate) struct Reached {
     /// The variable that holds the key, if one is sent.
     pub(crate) key_variable: Option<String>,
     pub(crate) key: Secret,
+    /// Whether it is the provider's own service, and no server that looks like it.
+    pub(crate) own_address: bool,
 }
 
 /// Finds the provider of a configuration and its key; `variable` reads the environment.
@@ -90,7 +92,14 @@ pub(crate) fn reach(config: &RigConfig, variable: &dyn Fn(&str) -> Option<String
             openai.auth = Auth::OptionalBearer;
         }
     }
-    Ok(Reached { model: model.to_owned(), id, config: reached, key_variable, key: key.into() })
+    Ok(Reached {
+        model: model.to_owned(),
+        id,
+        config: reached,
+        key_variable,
+        key: key.into(),
+        own_address: base_url.is_none() && !is_local(&id),
+    })
 }
 
 /// The provider of a name, and which of its interfaces is meant.
