@@ -2,6 +2,8 @@
 //!
 //! Whatever answers an agent is a `Model`: a provider, a simulated agent, or a [`ScriptedModel`] in a test. What goes
 //! wrong says whether trying again may help ([`ModelError::is_transient`]), and [`Retry`] then tries again.
+//! What a model would refuse is known beforehand from its [`Rules`]. A [`CassetteRecorder`] keeps what models answer, and a
+//! [`Cassette`] answers it again.
 //!
 //! ```
 //! use retrace_events::{Event, History};
