@@ -6,6 +6,7 @@ mod demo;
 mod hostile;
 mod init;
 mod main_job;
+mod parts;
 mod program;
 mod score;
 mod verify;
