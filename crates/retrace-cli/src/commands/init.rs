@@ -46,10 +46,17 @@ mod tests {
         assert_eq!((written.horizon, written.samples, written.seed), (default.horizon, default.samples, default.seed));
         assert_eq!((written.concurrency, written.spacing), (default.concurrency, default.spacing));
         assert_eq!(written.limits, default.limits);
-        // What is commented out is right as well.
-        let everything = TEMPLATE.replace("\n# cuts", "\ncuts").replace("\n# [outcome]\n# ", "\n[outcome]\n");
-        assert_ne!(everything, TEMPLATE);
-        let config: Config = toml::from_str(&everything).unwrap();
+        // What is commented out is right as well: every comment that is a setting or a table.
+        let is_setting = |line: &str| {
+            let key = line.split(['=', ' ']).next().unwrap_or("");
+            line.starts_with('[') || (line.contains(" = ") && key.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        };
+        let lines = TEMPLATE.lines().filter(|line| *line != "model = \"sim:wander\"");
+        let everything: Vec<_> =
+            lines.map(|line| line.strip_prefix("# ").filter(|line| is_setting(line)).unwrap_or(line)).collect();
+        let config: Config = toml::from_str(&everything.join("\n")).unwrap();
+        assert_eq!((config.environments.len(), config.models.len(), config.tasks.len()), (2, 1, 1));
+        assert!(config.agent.program.is_some() && config.strategies.len() == 3);
         assert!(config.outcome.is_some());
     }
 }
