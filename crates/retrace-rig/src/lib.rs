@@ -3,7 +3,8 @@
 //! A [`RigModel`] is made from a [`RigConfig`]: a name such as `openai:gpt-4.1-mini`, `anthropic:claude-sonnet-4-5`,
 //! `ollama:qwen3`, `gemini:gemini-2.5-flash` or `openrouter:qwen/qwen3-32b`, and what else is to be set. The
 //! [providers](known_providers) are rig's. `openai` speaks Chat Completions, which with `base_url` reaches most other
-//! servers too; OpenAI's own newer interface is `openai-responses`.
+//! servers too. OpenAI's own newer interface is `openai-responses`; `openai` takes it by itself for the models of OpenAI
+//! that have tools nowhere else.
 //!
 //! ```
 //! use retrace_model::Model;
@@ -27,6 +28,9 @@
 //!   an outcome rule found the failure in the text itself.
 //! * A conversation that starts with the model is opened by a line of the user, one that ends with it is closed by one.
 //! * Reasoning and its signatures go back to the model that made them, and to no other.
+//! * Arguments that are no JSON object are sent as what can be read of them, since many servers refuse anything else. The
+//!   event keeps the text.
+//! * Servers other than a provider's own get texts that stand side by side as one, since many take no list of them.
 //! * A medium that the model does not take is an error, and never left out.
 //!
 //! With each [`Answer`](retrace_model::Answer) comes the hash of what was sent, read from the messages.

@@ -33,6 +33,7 @@ use crate::target::Target;
 pub struct RigModel {
     config: RigConfig,
     provider: ProviderId,
+    own_address: bool,
     client: Client,
     model: DynModel<Completion>,
     target: Target,
@@ -89,7 +90,8 @@ impl RigModel {
                 (Client::Gemini(client), model.erase(), target)
             }
         };
-        let new = Self { config, provider: reached.id, client, model, target, context };
+        let new =
+            Self { config, provider: reached.id, own_address: reached.own_address, client, model, target, context };
         match new.catalog().and_then(|spec| spec.sampling) {
             Some(Sampling::Never) if new.config.temperature.is_some() => Err(ConfigError::BadSetting {
                 setting: "temperature".to_owned(),
@@ -128,12 +130,9 @@ impl RigModel {
         self.config.prices.or_else(listed)
     }
 
-    /// What the catalog says of the model. Of a model at another address than the provider's own it says nothing.
+    /// What the catalog says of the model. Of a server that only looks like the provider it says nothing.
     fn catalog(&self) -> Option<&'static ModelSpec> {
-        if self.config.base_url.is_some() && !self.provider.vendor().starts_with("azure") {
-            return None;
-        }
-        Catalog::builtin().find(self.provider, &self.context.model)
+        Catalog::builtin().find(self.provider, &self.context.model).filter(|_| self.own_address)
     }
 
     /// Asks the provider something that costs nothing, to see that it is there and takes the key. Not every provider has
@@ -246,4 +245,61 @@ fn settings(config: &RigConfig) -> Vec<String> {
     let ours = [("temperature", config.temperature.is_some()), ("max_tokens", config.max_tokens.is_some())];
     let set = ours.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned());
     set.chain(config.extra.keys().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(set: impl FnOnce(&mut RigConfig), name: &str) -> Result<RigModel, ConfigError> {
+        let mut config = RigConfig::new(name);
+        set(&mut config);
+        RigModel::new(config, &|name| name.ends_with("_KEY").then(|| "key".to_owned()))
+    }
+
+    #[test]
+    fn window_and_prices_are_those_of_the_configuration_or_of_the_catalog_or_unknown() {
+        let listed = model(|_| {}, "anthropic:claude-haiku-4-5").unwrap();
+        let prices = Prices { input: 1.0, output: 5.0, cache_read: Some(0.1), cache_write: Some(1.25) };
+        assert_eq!((listed.context_window(), listed.prices()), (Some(200_000), Some(prices)));
+
+        let mine = Prices { input: 0.0, output: 0.0, cache_read: None, cache_write: None };
+        let set = |config: &mut RigConfig| (config.context_window, config.prices) = (Some(7), Some(mine));
+        let overridden = model(set, "anthropic:claude-haiku-4-5").unwrap();
+        assert_eq!((overridden.context_window(), overridden.prices()), (Some(7), Some(mine)));
+
+        let elsewhere = |config: &mut RigConfig| config.base_url = Some("http://localhost:1".to_owned());
+        for model in [
+            model(|_| {}, "anthropic:claude-of-tomorrow"),
+            model(|_| {}, "ollama:gpt-oss:120b"),
+            model(elsewhere, "anthropic:claude-haiku-4-5"),
+        ] {
+            let model = model.unwrap();
+            assert_eq!((model.context_window(), model.prices()), (None, None), "{model:?}");
+        }
+    }
+
+    #[test]
+    fn settings_that_no_request_can_carry_are_refused() {
+        let problem = |set: fn(&mut RigConfig), name| model(set, name).unwrap_err().to_string();
+        let warm = |config: &mut RigConfig| config.temperature = Some(0.0);
+        assert!(model(warm, "openai:gpt-4.1").is_ok());
+        assert_eq!(
+            problem(warm, "openai:gpt-5-mini"),
+            "`temperature` is not taken by `openai:gpt-5-mini`: leave it out"
+        );
+        assert_eq!(
+            problem(|config| config.temperature = Some(f64::NAN), "openai:m"),
+            "`temperature` must be 0 or more"
+        );
+        let extra = |config: &mut RigConfig| drop(config.extra.insert("messages".to_owned(), Value::Null));
+        assert!(problem(extra, "openai:m").starts_with("`extra.messages` is a field that retrace fills itself"));
+    }
+
+    #[test]
+    fn a_configuration_with_a_field_that_is_not_known_is_no_configuration() {
+        let read = |text: &str| serde_json::from_str::<RigConfig>(text);
+        assert_eq!(read(r#"{"model": "openai:m"}"#).unwrap(), RigConfig::new("openai:m"));
+        assert!(read(r#"{"model": "openai:m", "api_key": "sk-1"}"#).unwrap_err().to_string().contains("`api_key`"));
+    }
 }

@@ -1,6 +1,7 @@
 //! The providers: their names, their addresses, and where their keys are.
 
 use reqwest::Url;
+use rig_core::catalog::Catalog;
 use rig_core::providers::openai::wire::{Auth, Route};
 use rig_core::providers::registry::{Format, ProviderConfig, ProviderId};
 use rig_core::wire::Secret;
@@ -9,8 +10,8 @@ use crate::config::{ConfigError, RigConfig};
 
 /// What stands before the colon in the name of a model, beside the names that rig has for its providers.
 ///
-/// `openai` speaks Chat Completions, which is what most servers that look like OpenAI speak; the newer interface of
-/// OpenAI itself is `openai-responses`.
+/// `openai` speaks Chat Completions, which is what most servers that look like OpenAI speak, except to the models of OpenAI
+/// itself that take tools only through its newer interface; that one is `openai-responses`.
 const ALIASES: [(&str, &str, Option<Route>); 9] = [
     ("azure", "azure.openai", None),
     ("gemini", "gcp.gemini", None),
@@ -87,7 +88,11 @@ pub(crate) fn reach(config: &RigConfig, variable: &dyn Fn(&str) -> Option<String
     let (key_variable, key) = key(config, name, &id, own_address, variable)?;
     let mut reached = preset.with_credential(key.clone()).with_base_url(address);
     if let ProviderConfig::OpenAi(openai) = &mut reached {
-        openai.route = route;
+        openai.route = if route == Some(Route::Chat) && base_url.is_none() && wants_responses(id, model) {
+            Some(Route::Responses)
+        } else {
+            route
+        };
         if key.is_empty() {
             openai.auth = Auth::OptionalBearer;
         }
@@ -114,6 +119,11 @@ fn provider(name: &str) -> Result<(ProviderId, Option<Route>), ConfigError> {
     let found = ProviderId::resolve(selection).ok().or_else(|| ProviderId::new(selection, Format::OpenAi));
     let id = found.ok_or_else(|| ConfigError::UnknownProvider { provider: name.to_owned() })?;
     Ok((id, route))
+}
+
+/// Whether a model of OpenAI takes tools in Chat Completions only if it does not reason.
+fn wants_responses(id: ProviderId, model: &str) -> bool {
+    Catalog::builtin().find(id, model).is_some_and(|spec| spec.compat.chat_tools_need_reasoning_off)
 }
 
 /// Whether it is a program that people run themselves, so that its address and its key are their own.
@@ -224,6 +234,21 @@ mod tests {
 
         let with_password = problem(&with("openai:m", "http://me:secret@host/v1"), &[]);
         assert!(with_password.contains("`api_key_env`") && !with_password.contains("secret"), "{with_password}");
+    }
+
+    #[test]
+    fn openai_is_asked_where_the_model_takes_tools() {
+        let route = |model: &str, base_url: Option<&str>| {
+            let config = RigConfig { base_url: base_url.map(str::to_owned), ..RigConfig::new(model) };
+            match reached(&config, &[("OPENAI_API_KEY", "k")]).unwrap().config {
+                ProviderConfig::OpenAi(openai) => openai.completion_route(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(route("openai:gpt-4.1-mini", None), Route::Chat);
+        assert_eq!(route("openai:gpt-6-sol", None), Route::Responses);
+        assert_eq!(route("openai:gpt-6-sol", Some("http://localhost:1/v1")), Route::Chat);
+        assert_eq!(route("openai-responses:any", Some("http://localhost:1/v1")), Route::Responses);
     }
 
     #[test]
