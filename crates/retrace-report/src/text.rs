@@ -41,13 +41,15 @@ fn heading(view: &View) -> Vec<String> {
     } else {
         format!("horizon {} of {}", view.horizon, view.full_horizon)
     };
-    let mut lines = vec![format!(
-        "{} from {}, {}{} per arm, {at}",
+    let model = view.model.as_ref().map(|model| format!(", model {model}")).unwrap_or_default();
+    let first = format!(
+        "{} from {}, {}{} per arm, {at}{model}",
         counted(view.n_boundaries, "boundary", "boundaries"),
         counted(view.n_recordings, "recording", "recordings"),
         if view.uneven { "up to " } else { "" },
         counted(view.samples, "rollout", "rollouts"),
-    )];
+    );
+    let mut lines = wrap(&first, COLUMNS);
     if let Some(pre) = &view.pre {
         lines.extend(wrap(&level(pre, view), COLUMNS));
     }

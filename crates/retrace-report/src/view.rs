@@ -22,6 +22,8 @@ pub struct View {
     pub n_boundaries: usize,
     /// How many recordings were read, with boundaries or without.
     pub n_recordings: usize,
+    /// The model that the agent asked, where it is known.
+    pub model: Option<String>,
     /// What counted the tokens.
     pub token_counter: String,
     /// The means of PRE, where any rollout reaches the horizon.
@@ -116,6 +118,7 @@ impl View {
             uneven: uneven(report),
             n_boundaries: report.boundaries.len(),
             n_recordings: report.recordings.len(),
+            model: report.model.as_deref().map(|model| printable(model).into_owned()),
             token_counter: printable(&report.token_counter).into_owned(),
             pre: report.pre.means[horizon - 1].clone(),
             pre_failed: report.pre.failed_at(horizon).expect("the report has this horizon"),

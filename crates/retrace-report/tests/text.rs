@@ -90,6 +90,7 @@ fn verification(strategies: &[&str], boundaries: Vec<BoundaryOutcome>) -> Verifi
         samples: 2,
         seed: 0,
         token_counter: "characters / 4".to_owned(),
+        model: Some("sim:\u{1b}clerk".to_owned()),
         strategies: strategies.iter().map(|&name| name.to_owned()).collect(),
         control: strategies.contains(&"control").then(|| "control".to_owned()),
         recordings: recordings.into_values().collect(),
@@ -366,8 +367,8 @@ fn the_heading_counts_what_was_read_and_says_when_arms_are_uneven() {
         verification.recordings.push(recording("too short", EnvironmentKind::Rebuilt));
         shown(verification).lines().next().unwrap().to_owned()
     };
-    assert_eq!(heading(&["a", "a"]), "1 boundary from 2 recordings, 2 rollouts per arm, horizon 5");
-    assert_eq!(heading(&["a"]), "1 boundary from 2 recordings, up to 2 rollouts per arm, horizon 5");
+    assert_eq!(heading(&["a", "a"]), "1 boundary from 2 recordings, 2 rollouts per arm, horizon 5, model sim:\\u{1b}clerk");
+    assert_eq!(heading(&["a"]), "1 boundary from 2 recordings, up to 2 rollouts per arm, horizon 5, model sim:\\u{1b}clerk");
 }
 
 #[test]

@@ -79,6 +79,7 @@ fn verification(n_boundaries: usize) -> Verification {
         samples: 3,
         seed: 0,
         token_counter: "characters / 4".to_owned(),
+        model: None,
         boundaries: boundaries.collect(),
         recordings: (0..n_boundaries.div_ceil(4)).map(recording).collect(),
         control: Some("control".to_owned()),

@@ -46,6 +46,7 @@ impl Report {
             seed: verification.seed,
             resamples: RESAMPLES,
             token_counter: verification.token_counter,
+            model: verification.model,
             control: verification.control,
             recordings: verification.recordings,
             unusable: verification.unusable,

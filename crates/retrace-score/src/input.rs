@@ -21,6 +21,8 @@ pub struct Verification {
     pub samples: usize,
     /// The seed of the run; the bootstrap draws from it too.
     pub seed: u64,
+    /// The name of the model that the agent asked, where it is known.
+    pub model: Option<String>,
     /// The name of what counted the tokens.
     pub token_counter: String,
     /// The names of the strategies, in the user's order.

@@ -37,6 +37,8 @@ pub struct Report {
     pub resamples: u32,
     /// The name of what counted the tokens.
     pub token_counter: String,
+    /// The name of the model that the agent asked, where it is known.
+    pub model: Option<String>,
     /// Which strategy is the control, if one was run.
     pub control: Option<String>,
     /// Every recording that could be used.

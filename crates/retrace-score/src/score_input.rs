@@ -120,6 +120,7 @@ impl ScoreInput {
             samples: arms.max().unwrap_or(0),
             seed: self.seed,
             token_counter: self.token_counter,
+            model: None,
             strategies: self.strategies,
             control: self.control,
             recordings: recordings.into_values().collect(),

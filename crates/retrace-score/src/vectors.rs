@@ -202,6 +202,7 @@ fn vectors_of_whole_verifications() {
             samples: 3,
             seed: 0,
             token_counter: "characters / 4".to_owned(),
+            model: None,
             control: strategies.iter().find(|name| *name == "control").cloned(),
             strategies,
             recordings: ids.into_iter().map(facts).collect(),

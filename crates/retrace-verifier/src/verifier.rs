@@ -159,6 +159,7 @@ impl Verifier {
             samples,
             seed: setup.settings.seed,
             token_counter: setup.settings.counter.name().to_owned(),
+            model: Some(setup.model.name().to_owned()),
             strategies: setup.strategies.keys().cloned().collect(),
             control,
             recordings,
