@@ -227,8 +227,8 @@ command = ["sh", "stuck.sh"]
 echo '{"type":"greeting","retrace":1,"role":"environment","name":"stuck","serves":"one"}'
 read hello; read open
 echo '{"type":"opened","use":1,"tools":[{"name":"list_items","parameters":{"type":"object"}},{"name":"login","parameters":{"type":"object"}}]}'
-read call && echo $$ >> called
-sleep 1000"#;
+read next
+case "$next" in *'"type":"call"'*) echo $$ >> called; sleep 1000;; esac"#;
     fs::write(folder.path().join("stuck.sh"), script).unwrap();
     let child = Command::new(env!("CARGO_BIN_EXE_retrace-under-test"))
         .args(["record", "--runs", "1"])
