@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// How the program ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     /// It did what it was asked; of a verification at least one boundary was scored at some horizon.
     Ok = 0,

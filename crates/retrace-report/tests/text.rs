@@ -367,8 +367,14 @@ fn the_heading_counts_what_was_read_and_says_when_arms_are_uneven() {
         verification.recordings.push(recording("too short", EnvironmentKind::Rebuilt));
         shown(verification).lines().next().unwrap().to_owned()
     };
-    assert_eq!(heading(&["a", "a"]), "1 boundary from 2 recordings, 2 rollouts per arm, horizon 5, model sim:\\u{1b}clerk");
-    assert_eq!(heading(&["a"]), "1 boundary from 2 recordings, up to 2 rollouts per arm, horizon 5, model sim:\\u{1b}clerk");
+    assert_eq!(
+        heading(&["a", "a"]),
+        "1 boundary from 2 recordings, 2 rollouts per arm, horizon 5, model sim:\\u{1b}clerk"
+    );
+    assert_eq!(
+        heading(&["a"]),
+        "1 boundary from 2 recordings, up to 2 rollouts per arm, horizon 5, model sim:\\u{1b}clerk"
+    );
 }
 
 #[test]

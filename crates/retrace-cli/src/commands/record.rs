@@ -1,5 +1,6 @@
 //! `retrace record`: the agent at its tasks, uncompacted, each run a recording.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,13 +45,20 @@ pub(crate) fn run(args: &RecordArgs) -> Result<Exit> {
     let models = Models::new(std::mem::take(&mut config.models), &args.model)?;
     let cassettes = models.cassettes().clone();
     let recorded = runtime::run(record(config, settings, planned, models, folder, &output));
-    cassettes.finish();
+    let played = cassettes.finish();
     let n_failed = recorded?;
-    Ok(if n_failed == 0 { Exit::Ok } else { Exit::CouldNotRun })
+    Ok(if n_failed == 0 { played } else { Exit::CouldNotRun })
 }
 
-/// The runs of each task, by the names of their recordings. None of the files is there yet.
-fn plan(config: &Config, output: &Path) -> Result<Vec<(TaskConfig, Vec<(String, PathBuf)>)>> {
+/// A run before anything is started.
+struct Planned {
+    task: TaskConfig,
+    id: String,
+    file: PathBuf,
+}
+
+/// All runs. None of the files is there yet.
+fn plan(config: &Config, output: &Path) -> Result<Vec<Planned>> {
     if config.tasks.is_empty() {
         return Err(hinted(
             "the configuration has no tasks",
@@ -60,25 +68,22 @@ fn plan(config: &Config, output: &Path) -> Result<Vec<(TaskConfig, Vec<(String, 
     if config.record.runs == 0 || config.record.max_actions == 0 {
         return Err(hinted("`record.runs` or `record.max_actions` is 0", "give both a number above 0"));
     }
-    let mut planned: Vec<(TaskConfig, Vec<_>)> = Vec::new();
+    let (mut planned, mut taken) = (Vec::new(), HashSet::new());
     for task in &config.tasks {
-        if task.id.is_empty() || planned.iter().any(|(other, _)| other.id == task.id) {
-            return Err(hinted(format!("a task has the id `{}`, or two have", task.id), "give each an id of its own"));
-        }
-        let runs = (1..=config.record.runs).map(|run| {
+        for run in 1..=config.record.runs {
             let id = format!("{}-{run}", task.id);
             let file = output.join(format!("{}.jsonl", files::name_for(&id)));
-            (id, file)
-        });
-        planned.push((task.clone(), runs.collect()));
-    }
-    let mut names = std::collections::HashSet::new();
-    for (_, file) in planned.iter().flat_map(|(_, runs)| runs) {
-        if file.exists() || !names.insert(file) {
-            return Err(hinted(
-                format!("`{}` is there already", file.display()),
-                "recordings are never overwritten: move it away, or name another folder with `--output`",
-            ));
+            if !taken.insert(file.clone()) {
+                let message = format!("two runs would be written to `{}`", file.display());
+                return Err(hinted(message, "give each task an `id` of its own"));
+            }
+            if file.exists() {
+                return Err(hinted(
+                    format!("`{}` is there already", file.display()),
+                    "recordings are never overwritten: move it away, or name another folder with `--output`",
+                ));
+            }
+            planned.push(Planned { task: task.clone(), id, file });
         }
     }
     Ok(planned)
@@ -88,7 +93,7 @@ fn plan(config: &Config, output: &Path) -> Result<Vec<(TaskConfig, Vec<(String, 
 async fn record(
     config: Config,
     mut settings: Settings,
-    planned: Vec<(TaskConfig, Vec<(String, PathBuf)>)>,
+    planned: Vec<Planned>,
     mut models: Models,
     folder: &Path,
     output: &Path,
@@ -96,16 +101,13 @@ async fn record(
     let actor = Actor::new(&config.agent, &mut models, folder).await?;
     let mut environments = Environments::new(config.environments, folder, config.outcome, settings.limits.restore);
     let mut jobs = Vec::new();
-    for (task, runs) in planned {
+    for Planned { task, id, file } in planned {
         let world = environments.get(&task.environment, task.world_seed).await?;
         actor.check_tools(&world)?;
         settings.concurrency = world.max_rollouts.unwrap_or(settings.concurrency).min(settings.concurrency);
         let instructions = task.instructions.or(config.agent.instructions.clone());
-        for (id, file) in runs {
-            let seed = mix(settings.seed, jobs.len() as u64);
-            let (request, instructions) = (task.request.clone(), instructions.clone());
-            jobs.push(Job { id, file, request, instructions, world: world.clone(), seed });
-        }
+        let seed = mix(settings.seed, jobs.len() as u64);
+        jobs.push(Job { id, file, request: task.request, instructions, world, seed });
     }
     models.check(1).await?;
     fs::create_dir_all(output).with_context(|| format!("failed to create `{}`", output.display()))?;

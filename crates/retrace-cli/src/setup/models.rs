@@ -14,6 +14,7 @@ use retrace_rig::{Prices, RigConfig, RigModel};
 
 use crate::args::ModelArgs;
 use crate::config::{AgentConfig, ModelConfig};
+use crate::exit::Exit;
 use crate::failure::hinted;
 use crate::{output, simulated};
 
@@ -150,24 +151,24 @@ impl Cassettes {
         }
     }
 
-    /// Says what the cassette could not do.
-    pub(crate) fn finish(&self) {
+    /// Says what the cassette could not do, and whether it did what it was for.
+    pub(crate) fn finish(&self) -> Exit {
         match self {
-            Self::None => {}
+            Self::None => Exit::Ok,
             Self::Recording(recorder) => {
-                if let Some(failure) = recorder.failure() {
-                    output::warn(&format!("the cassette could not be written to its end: {failure}"));
-                }
+                let Some(failure) = recorder.failure() else { return Exit::Ok };
+                output::warn(&format!("the cassette could not be written to its end: {failure}"));
+                Exit::CouldNotRun
             }
             Self::Playing(cassette) => {
-                if let Some(miss) = cassette.first_miss() {
-                    let requests = counted(cassette.n_missed(), "request is", "requests are");
-                    output::warn(&format!("{requests} not on the cassette, the first: {miss}"));
-                }
                 if cassette.n_unused() > 0 {
                     let answers = counted(cassette.n_unused(), "answer", "answers");
-                    output::note(&format!("{answers} of the cassette were not asked for"));
+                    output::note(&format!("not asked for: {answers} of the cassette"));
                 }
+                let Some(miss) = cassette.first_miss() else { return Exit::Ok };
+                let requests = counted(cassette.n_missed(), "request is", "requests are");
+                output::warn(&format!("{requests} not on the cassette, the first: {miss}"));
+                Exit::CouldNotRun
             }
         }
     }
