@@ -56,6 +56,9 @@ pub struct McpConfig {
     pub deny: Vec<String>,
     /// Other names for tools: the server's name, and the one that the agent, and so the recordings, know it by.
     pub rename: BTreeMap<String, String>,
+    /// Tools that the server lacks and the recorded agent had, such as `think`: each call of one answers this text and
+    /// changes nothing.
+    pub stubs: BTreeMap<String, String>,
     /// Tools of the server that change nothing, beside those of which it says so itself.
     pub read_only: Vec<String>,
     /// Whether tools may change a server that all rollouts share.

@@ -1,6 +1,6 @@
 //! Menus: which tools of a server are used, as the agent knows them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
@@ -16,7 +16,9 @@ use crate::error::{McpError, names};
 pub(crate) struct Menu {
     /// As the agent sees them, in the order of the server.
     pub(crate) specs: Arc<[ToolSpec]>,
-    /// By the name that the agent knows.
+    /// What the stubs answer, by name.
+    stubs: BTreeMap<String, String>,
+    /// The others, by the name that the agent knows.
     by_shown_name: HashMap<String, Listed>,
     /// Those of the fixed arguments that the reset tool takes.
     reset_arguments: Vec<String>,
@@ -72,12 +74,23 @@ impl Menu {
         if let Some(argument) = unused.pop_first() {
             return Err(McpError::UnknownArgument { argument: argument.to_owned() });
         }
+        specs.extend(config.stubs.keys().map(|name| ToolSpec {
+            name: name.clone(),
+            description: None,
+            parameters: ToolSpec::any_arguments(),
+            extra: Extra::default(),
+        }));
         // A toolbox of them is built once, so that all that it checks is checked.
         Toolbox::builder().tools(specs.iter().cloned().map(OnlySpec)).build()?;
         let reset = listed.iter().find(|tool| config.reset_tool.as_deref() == Some(&*tool.name));
         let takes = |key: &&String| reset.is_some_and(|tool| hide(&mut Map::clone(&tool.input_schema), key));
         let reset_arguments = config.arguments.keys().filter(takes).cloned().collect();
-        Ok(Self { specs: specs.into(), by_shown_name, reset_arguments })
+        Ok(Self { specs: specs.into(), stubs: config.stubs.clone(), by_shown_name, reset_arguments })
+    }
+
+    /// What a call of this name answers, if it is that of a stub.
+    pub(crate) fn stub(&self, name: &str) -> Option<&str> {
+        self.stubs.get(name).map(String::as_str)
     }
 
     /// Those of the fixed arguments that the reset tool takes.
@@ -181,6 +194,16 @@ mod tests {
     fn the_configuration_says_more_about_what_only_reads() {
         let menu = menu(json!({"read_only": ["count"]}), tools()).unwrap();
         assert_eq!(menu.writing(), ["buy", "reset"]);
+    }
+
+    #[test]
+    fn stubs_are_shown_and_change_nothing() {
+        let menu = menu(json!({"allow": ["look"], "stubs": {"think": "done"}}), tools()).unwrap();
+        let names: Vec<_> = menu.specs.iter().map(|spec| spec.name.as_str()).collect();
+        assert_eq!((&names[..], menu.stub("think"), menu.stub("look")), (&["look", "think"][..], Some("done"), None));
+        assert!(menu.writing().is_empty());
+        let twice = self::menu(json!({"stubs": {"buy": ""}}), tools()).unwrap_err();
+        assert!(twice.to_string().contains("two tools are called `buy`"), "{twice}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The keeper: the one thread that starts programs and ends them.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -16,9 +18,6 @@ use crate::system::{self, Signal};
 const UNTIL_ASKED: Duration = Duration::from_secs(1);
 /// How long until it is killed.
 const UNTIL_KILLED: Duration = Duration::from_secs(2);
-
-/// Enough for a thread that only waits.
-const SMALL_STACK: usize = 128 * 1024;
 
 /// A child process and its pipes. When it is dropped, the process ends: by itself, or with its group.
 pub(crate) struct Owned {
@@ -57,14 +56,16 @@ pub(crate) async fn start(command: Command) -> io::Result<Owned> {
     answer.await.map_err(|_| lost())?
 }
 
-/// Blocks until the processes whose owners are gone have ended, which takes at most three seconds, and says whether they
-/// have. To be called before the program ends, so that what they work in is removed.
+/// Blocks until the processes whose owners are gone by now have ended, which takes at most three seconds, and says whether
+/// they have. To be called before the program ends, so that what they work in is removed.
 pub fn settle() -> bool {
-    let (n_ending, none) = &ENDING;
-    let (n_ending, _) = none
-        .wait_timeout_while(lock(n_ending), UNTIL_KILLED + Duration::from_secs(1), |n_ending| *n_ending > 0)
-        .unwrap_or_else(PoisonError::into_inner);
-    *n_ending == 0
+    let (ending, one_less) = &ENDING;
+    let ending = lock(ending);
+    let last = ending.last().copied();
+    let is_left = |ending: &mut BTreeSet<u64>| ending.first().copied() <= last && !ending.is_empty();
+    let limit = UNTIL_KILLED + Duration::from_secs(1);
+    let waited = one_less.wait_timeout_while(ending, limit, is_left);
+    !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
 }
 
 impl Owned {
@@ -173,7 +174,7 @@ fn start_here(mut command: Command, guard: &Arc<Mutex<Guard>>) -> io::Result<Own
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let kept =
         Arc::new(Kept { id, child: Mutex::new(Some(child)), status: watch::Sender::new(None), left: Mutex::default() });
-    let waiter = thread::Builder::new().name(format!("retrace-wait-{id}")).stack_size(SMALL_STACK).spawn({
+    let waiter = thread::Builder::new().name(format!("retrace-wait-{id}")).spawn({
         let (kept, guard) = (Arc::clone(&kept), Arc::clone(guard));
         move || kept.see_out(&guard)
     });
@@ -199,22 +200,25 @@ fn lost() -> io::Error {
     io::Error::other("the thread that starts programs could not be started")
 }
 
-/// How many processes end, whose owners are gone.
-static ENDING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+/// The processes that end and whose owners are gone, numbered in that order.
+static ENDING: (Mutex<BTreeSet<u64>>, Condvar) = (Mutex::new(BTreeSet::new()), Condvar::new());
 
 /// One of them.
-struct Ending;
+struct Ending(u64);
 
 impl Ending {
     fn new() -> Self {
-        *lock(&ENDING.0) += 1;
-        Self
+        static N_ENDED: AtomicU64 = AtomicU64::new(0);
+        let mut ending = lock(&ENDING.0);
+        let number = N_ENDED.fetch_add(1, Ordering::Relaxed);
+        ending.insert(number);
+        Self(number)
     }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        *lock(&ENDING.0) -= 1;
+        lock(&ENDING.0).remove(&self.0);
         ENDING.1.notify_all();
     }
 }

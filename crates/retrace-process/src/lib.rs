@@ -37,6 +37,7 @@ mod guard;
 mod keeper;
 mod process;
 mod program;
+mod removal;
 mod shown;
 mod stderr_tail;
 mod system;

@@ -1,11 +1,12 @@
 //! Workspaces: copies of a template folder to work in.
 
-use std::fs::{self, FileTimes, Metadata};
+use std::fs::{self, DirEntry, FileTimes, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::WorkspaceError;
+use crate::removal::remove;
 use crate::workspaces::Workspaces;
 
 /// A copy of a template folder, removed when it is dropped.
@@ -37,7 +38,7 @@ impl Workspace {
             return Err(WorkspaceError::HoldsItself { template: from, folder: all.folder().to_owned() });
         }
         let workspace = Self { path: all.next(), _all: all };
-        Copying { template: &from, copy: &workspace.path }.folder(&from, &workspace.path)?;
+        Copying { template: &from, copy: &workspace.path }.run()?;
         Ok(workspace)
     }
 
@@ -53,57 +54,52 @@ impl Drop for Workspace {
     }
 }
 
-/// Removes a folder and what is in it, as far as it may be removed. Links are not followed.
-pub(crate) fn remove(folder: &Path) {
-    // A process that was just killed may have made a file meanwhile, and a folder may not be writable.
-    for _ in 0..3 {
-        match fs::remove_dir_all(folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => unlock(folder),
-            _ => return,
-        }
-    }
-}
-
-/// Makes the folders of a tree writable for their owner.
-fn unlock(folder: &Path) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // It fails on what is not ours, and then the removal fails again.
-        let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    }
-    let folders = fs::read_dir(folder).into_iter().flatten().flatten();
-    folders.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir())).for_each(|entry| unlock(&entry.path()));
-}
-
 struct Copying<'a> {
     template: &'a Path,
     copy: &'a Path,
 }
 
 impl Copying<'_> {
-    fn folder(&self, from: &Path, to: &Path) -> Result<(), WorkspaceError> {
-        let metadata = at(from, fs::symlink_metadata(from))?;
-        at(to, fs::create_dir(to))?;
-        for entry in at(from, fs::read_dir(from))? {
-            let entry = at(from, entry)?;
-            let (from, to) = (entry.path(), to.join(entry.file_name()));
-            let kind = at(&from, entry.file_type())?;
-            if kind.is_dir() {
-                self.folder(&from, &to)?;
-            } else if kind.is_symlink() {
-                let target = at(&from, fs::read_link(&from))?;
-                at(&to, link(&self.moved(target), &to))?;
-            } else if kind.is_file() {
-                at(&from, fs::copy(&from, &to))?;
-                at(&to, keep_time(&to, &at(&from, entry.metadata())?))?;
-            } else {
-                return Err(WorkspaceError::Special { path: from });
+    fn run(&self) -> Result<(), WorkspaceError> {
+        let mut folders = Vec::new();
+        let mut waiting = vec![(self.template.to_owned(), self.copy.to_owned())];
+        while let Some((from, to)) = waiting.pop() {
+            at(&to, fs::create_dir(&to))?;
+            folders.push((to.clone(), at(&from, fs::symlink_metadata(&from))?));
+            let entries = at(&from, fs::read_dir(&from))?.collect::<io::Result<Vec<_>>>();
+            let mut entries = at(&from, entries)?;
+            // Some file systems list a folder in the order in which it was filled.
+            entries.sort_by_key(DirEntry::file_name);
+            for entry in entries {
+                let (from, to) = (entry.path(), to.join(entry.file_name()));
+                if at(&from, entry.file_type())?.is_dir() {
+                    waiting.push((from, to));
+                } else {
+                    self.entry(&entry, &from, &to)?;
+                }
             }
         }
-        // Last, since what is put into a folder changes its time, and nothing can be put into some.
-        let keep = keep_time(to, &metadata).and_then(|()| fs::set_permissions(to, metadata.permissions()));
-        at(to, keep)
+        // Last and from within, since what is put into a folder changes its time, and nothing can be put into some.
+        for (folder, metadata) in folders.iter().rev() {
+            at(folder, keep_time(folder, metadata))?;
+            at(folder, fs::set_permissions(folder, metadata.permissions()))?;
+        }
+        Ok(())
+    }
+
+    /// Copies what is no folder.
+    fn entry(&self, entry: &DirEntry, from: &Path, to: &Path) -> Result<(), WorkspaceError> {
+        let kind = at(from, entry.file_type())?;
+        if kind.is_symlink() {
+            let target = at(from, fs::read_link(from))?;
+            at(to, link(&self.moved(target), to))
+        } else if kind.is_file() {
+            // This shares blocks where the file system can.
+            at(from, fs::copy(from, to))?;
+            at(to, keep_time(to, &at(from, entry.metadata())?))
+        } else {
+            Err(WorkspaceError::Special { path: from.to_owned() })
+        }
     }
 
     /// Where a link leads to in the copy.
@@ -117,12 +113,7 @@ impl Copying<'_> {
 
 /// Copies the time of the last change.
 fn keep_time(path: &Path, metadata: &Metadata) -> io::Result<()> {
-    let modified = metadata.modified()?;
-    match fs::File::options().read(true).open(path) {
-        Ok(file) => file.set_times(FileTimes::new().set_modified(modified)),
-        // A file that its owner may not read was not copied in the first place.
-        Err(error) => Err(error),
-    }
+    fs::File::open(path)?.set_times(FileTimes::new().set_modified(metadata.modified()?))
 }
 
 #[cfg(unix)]

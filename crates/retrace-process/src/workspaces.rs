@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::{env, process};
 
 use crate::error::WorkspaceError;
-use crate::workspace::remove;
+use crate::removal::remove;
 
 /// What the names of such folders start with.
 const PREFIX: &str = "retrace-workspaces-";

@@ -6,12 +6,12 @@ use retrace_mcp::McpConfig;
 
 use crate::support::{connect, login, open, shop};
 
-const START: Duration = Duration::from_millis(150);
+const START: Duration = Duration::from_millis(400);
 const N_ROLLOUTS: u32 = 100;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_rollouts_take_less_than_a_third_of_what_their_starts_take() {
-    let config = McpConfig { pool: Some(8), ..shop(&format!("--slow-start {}", START.as_millis())) };
+    let config = McpConfig { pool: Some(16), ..shop(&format!("--slow-start {}", START.as_millis())) };
     let environment = connect(config).await;
     let began = Instant::now();
     let mut sessions = std::collections::BTreeSet::new();

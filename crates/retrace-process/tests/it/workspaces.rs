@@ -50,6 +50,27 @@ fn a_copy_has_all_of_its_template_and_touches_nothing_outside() {
     assert!(!path.exists() && Path::new("/etc/hostname").exists() && b.path().join("relative").exists());
 }
 
+/// Deeper than a path is long, and with more in it than a name may say.
+#[test]
+fn a_hostile_tree_is_removed() {
+    let template = template();
+    let workspace = Workspace::copy(template.path()).unwrap();
+    let at = |name: &str| workspace.path().join(name);
+    fs::create_dir(at(".removed-1")).unwrap();
+    fs::write(at(".removed-2"), "").unwrap();
+    fs::create_dir(at("a-name-of-a-dozen")).unwrap();
+    fs::set_permissions(at("a-name-of-a-dozen"), fs::Permissions::from_mode(0o000)).unwrap();
+    for _ in 0..400 {
+        fs::create_dir(at("new")).unwrap();
+        symlink("/", at("new/root")).unwrap();
+        fs::rename(at("a-name-of-a-dozen"), at("new/a-name-of-a-dozen")).unwrap();
+        fs::rename(at("new"), at("a-name-of-a-dozen")).unwrap();
+    }
+    let path = workspace.path().to_owned();
+    drop(workspace);
+    assert!(!path.exists() && Path::new("/etc/hostname").exists());
+}
+
 #[tokio::test]
 async fn a_workspace_that_a_process_keeps_is_there_until_it_has_ended() {
     let workspace = Workspace::copy(template().path()).unwrap();
