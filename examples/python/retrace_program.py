@@ -32,8 +32,8 @@ class NoAnswer(Exception):
     """retrace's model gave no answer."""
 
 
-def strategy(name, compact, serves=MANY):
-    """Serves a strategy.
+def strategy(name, compact, serves=MANY, asks=False):
+    """Serves a strategy; `asks` says whether it may ask retrace's model.
 
     `compact(use)` gets a Compaction. It returns the list of events to keep, or None where there is nothing to do.
     """
@@ -47,7 +47,7 @@ def strategy(name, compact, serves=MANY):
         places = {id(event): place for place, event in enumerate(use.events)}
         use.tell("compacted", events=[places.get(id(event), event) for event in kept])
 
-    _serve("strategy", name, serves, {"compact": (Compaction, run)})
+    _serve("strategy", name, serves, {"compact": (Compaction, run)}, **({"asks": True} if asks else {}))
 
 
 def agent(name, resume, tools=(), serves=MANY):
@@ -183,7 +183,7 @@ class Run(Use):
         self.tell("report", response=response, **({"sent": sent.hash()} if sent else {}))
 
     def own_result(self, result):
-        """Reports the result of a call of one of the agent's own tools."""
+        """Reports the result of a call that the agent answered itself: of one of its own tools, or one it refused."""
         self.tell("own_result", result=result)
 
     def note(self, event):
@@ -235,16 +235,18 @@ class Sent:
 
 
 def _next(state, *fields):
-    for field in map(str.encode, fields):
+    for field in fields:
+        # Half of a surrogate pair has no UTF-8: it is spelt as an escape.
+        field = field.encode("utf-8", "backslashreplace")
         state += b"%d\n%s" % (len(field), field)
     return hashlib.sha256(state).digest()
 
 
 def _canonical(arguments):
     try:
-        value = json.loads(arguments.strip() or "{}")
+        value = json.loads(arguments or "{}")
     except ValueError:
-        return arguments
+        return arguments.strip(" \t\n\r")
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

@@ -6,8 +6,10 @@
 //! * [`tidy`]: the arrows between crates, manifests and sources;
 //! * [`copies`]: vectors and real transcripts, copied from a folder beside the checkout;
 //! * [`fixtures`]: made-up inputs, written from builders;
-//! * [`ci`]: all checks, one after the other.
+//! * [`ci`]: all checks, one after the other;
+//! * [`adapters`]: programs of `examples/` over the real libraries, which is no check of ci, since it needs a network.
 
+pub mod adapters;
 pub mod ci;
 pub mod copies;
 pub mod finding;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use xtask::workspace::root;
-use xtask::{Finding, ci, copies, fixtures, tidy};
+use xtask::{Finding, adapters, ci, copies, fixtures, tidy};
 
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
@@ -19,6 +19,9 @@ Commands:
   fixtures [--check]   writes everything under `tests/fixtures/` from builders
   ci                   every check but the tests: tidy, vectors, fixtures, format, clippy,
                        docs, examples and benches
+  adapters             installs the libraries that the programs in `examples/` are over, and
+                       holds each program against its library; needs Python, Node.js and,
+                       once, a network
 
 With --check nothing is written: what has drifted, is missing or does not belong is listed.
 
@@ -32,6 +35,7 @@ enum Command {
     Vectors { check: bool },
     Fixtures { check: bool },
     Ci,
+    Adapters,
     Help,
 }
 
@@ -60,6 +64,7 @@ fn parse(args: &[&str]) -> Option<Command> {
         ["fixtures"] => Some(Command::Fixtures { check: false }),
         ["fixtures", "--check"] => Some(Command::Fixtures { check: true }),
         ["ci"] => Some(Command::Ci),
+        ["adapters"] => Some(Command::Adapters),
         ["help" | "--help" | "-h"] => Some(Command::Help),
         _ => None,
     }
@@ -75,6 +80,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Fixtures { check: true } => all_is_well("fixtures", &fixtures::check(&root)?),
         Command::Fixtures { check: false } => wrote("fixtures", fixtures::write(&root)?),
         Command::Ci => ci::run(&root).is_empty(),
+        Command::Adapters => adapters::run(&root)?,
         Command::Help => {
             println!("{HELP}");
             true

@@ -1,11 +1,14 @@
 //! An agent that is a program.
 
+use std::sync::Arc;
+
 use futures_core::future::BoxFuture;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use retrace_agent::{Agent, AgentError, Budget, Halt, RunContext, Turn};
 use retrace_events::{Event, History, Raw, Response, ToolCall, ToolResult, with_causes};
 use retrace_process::escaped;
+use tokio::sync::Mutex;
 
 use crate::config::ProgramConfig;
 use crate::error::CommandError;
@@ -54,8 +57,8 @@ impl CommandAgent {
         let instructions = cx.instructions().map(str::to_owned);
         let (independent, budget, seed) = (cx.calls_are_independent(), limits(cx.budget()), cx.seed());
         let begin = |r#use| Resume { r#use, instructions, events, tools, independent, budget, seed }.into();
-        let mut acting =
-            Acting { agent: self, run: self.0.begin(begin).await?, told: Told::of(history), work: Work::new(), cx };
+        let (run, told) = (self.0.begin(begin).await?, Told::of(history));
+        let mut acting = Acting { agent: self, run, told, work: Work::new(), turn: Arc::default(), cx };
         match acting.act().await {
             Err(AgentError::Halt(Halt::BudgetSpent)) => {
                 acting.run.hold.why_over = "the budget is spent";
@@ -78,6 +81,8 @@ struct Acting<'a> {
     run: Use,
     told: Told,
     work: Work<'a>,
+    /// Whose turn it is, where calls may not run side by side.
+    turn: Arc<Mutex<()>>,
     cx: &'a RunContext<'a>,
 }
 
@@ -161,8 +166,15 @@ impl<'a> Acting<'a> {
     fn call(&mut self, wish: AgentCall) {
         let call = ToolCall::new(wish.call_id, wish.name, wish.arguments);
         let (place, cx) = (self.told.make_call(&call), self.cx);
-        let called = async move { cx.call(&call).await.map(|result| Done::Called(place, result)) };
-        self.work.push(Box::pin(async move { (wish.id, called.await) }));
+        let turn = (!cx.calls_are_independent()).then(|| Arc::clone(&self.turn));
+        self.work.push(Box::pin(async move {
+            // Those who wait are served in the order they came.
+            let _turn = match &turn {
+                Some(turn) => Some(turn.lock().await),
+                None => None,
+            };
+            (wish.id, cx.call(&call).await.map(|result| Done::Called(place, result)))
+        }));
     }
 
     async fn report(&mut self, report: Report) -> Result<(), AgentError> {

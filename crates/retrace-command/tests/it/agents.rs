@@ -1,5 +1,8 @@
 //! Agents.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures_util::future::join_all;
 use retrace_agent::{Budget, Run, ToolLoop};
 use retrace_command::{CommandAgent, CommandError};
@@ -10,9 +13,23 @@ use serde_json::json;
 
 use crate::{block_on, program};
 
-fn toolbox() -> Toolbox {
-    let tools = ["add", "check"].map(|name| FnTool::new(name, "", |_: NoArguments| "done"));
-    Toolbox::builder().tools(tools).independent(true).build().unwrap()
+/// Tools that end the test if two of them run at once though they may not.
+fn toolbox(independent: bool) -> Toolbox {
+    let n_running = Arc::new(AtomicUsize::new(0));
+    let tools = ["add", "check"].map(|name| {
+        let n_running = Arc::clone(&n_running);
+        FnTool::new_async(name, "", move |_: NoArguments| {
+            let n_running = Arc::clone(&n_running);
+            async move {
+                let is_alone = n_running.fetch_add(1, Ordering::SeqCst) == 0;
+                tokio::task::yield_now().await;
+                n_running.fetch_sub(1, Ordering::SeqCst);
+                assert!(independent || is_alone, "two calls at once");
+                "done"
+            }
+        })
+    });
+    Toolbox::builder().tools(tools).independent(independent).build().unwrap()
 }
 
 fn script() -> ScriptedModel {
@@ -24,7 +41,8 @@ fn script() -> ScriptedModel {
 }
 
 async fn run(agent: &dyn retrace_agent::Agent, model: &ScriptedModel, budget: Budget) -> (Rollout, Option<History>) {
-    let (history, toolbox) = (History::from(vec![Event::request("go")]), toolbox());
+    let is_even = budget.max_actions.is_some_and(|limit| limit % 2 == 0);
+    let (history, toolbox) = (History::from(vec![Event::request("go")]), toolbox(is_even));
     Run { history, instructions: None, model, toolbox: &toolbox, budget, seed: 3, observer: None }.execute(agent).await
 }
 
