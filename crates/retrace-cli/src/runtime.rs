@@ -11,11 +11,15 @@ pub(crate) struct Interrupted;
 pub(crate) fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("failed to start the threads of the program")?;
-    runtime.block_on(async {
+    let done = runtime.block_on(async {
         tokio::select! {
             done = work => done,
             // Without a signal to wait for, Ctrl-C ends the program as it does any other.
             Ok(()) = tokio::signal::ctrl_c() => Err(Interrupted.into()),
         }
-    })
+    });
+    drop(runtime);
+    // Programs are given a moment to end, and their workspaces are removed.
+    retrace_process::settle();
+    done
 }
