@@ -158,6 +158,30 @@ read over"#;
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_strategy_whose_output_no_model_would_take_is_flawed_and_never_sent() {
+    let folder = recorded();
+    let script = r#"
+echo '{"type":"greeting","retrace":1,"role":"strategy","name":"orphan","serves":"one"}'
+read hello; read compact
+n=$(printf '%s' "$compact" | grep -o '"type":"\(request\|response\|tool_results\)"' | wc -l)
+echo "{\"type\":\"compacted\",\"use\":1,\"events\":[0,$((n-1))]}"
+read over"#;
+    fs::write(folder.path().join("last_round.sh"), script).unwrap();
+    fs::write(folder.path().join("retrace.toml"), format!("{SHOP}{LAST_ROUND}")).unwrap();
+    let inspected = retrace_in(folder.path(), &["inspect", "recordings", "-c", "retrace.toml", "--json"]).json();
+    let own = &inspected["strategies"]["own"];
+    assert!(own["flawed"].as_u64() > Some(0) && own["flawed"] == own["boundaries"], "{own}");
+    let said = retrace_in(folder.path(), &["inspect", "recordings", "-c", "retrace.toml"]).ok();
+    assert!(said.contains("any model would refuse what it keeps at"), "{said}");
+    let report = retrace_in(folder.path(), &["verify", "--json"]).json();
+    for boundary in report["boundaries"].as_array().unwrap() {
+        let own = &boundary["strategies"]["own"];
+        assert!(own["compaction"]["flawed"].is_object() && own["post"].as_array().unwrap().is_empty(), "{own}");
+    }
+}
+
 #[track_caller]
 fn refuses(config: &str, args: &[&str], words: &[&str]) {
     let folder = recorded();

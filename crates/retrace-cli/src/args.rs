@@ -92,23 +92,14 @@ pub(crate) struct InspectArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct RecordArgs {
-    /// The configuration
-    #[arg(short, long, value_name = "FILE", default_value = "retrace.toml")]
-    pub(crate) config: PathBuf,
     /// The folder to write recordings to, instead of what the configuration says
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
     /// Runs of each task, instead of what the configuration says
     #[arg(long)]
     pub(crate) runs: Option<u32>,
-    /// How many runs go on at once
-    #[arg(long)]
-    pub(crate) concurrency: Option<usize>,
-    /// What all randomness is drawn from
-    #[arg(long)]
-    pub(crate) seed: Option<u64>,
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
+    pub(crate) run: RunArgs,
 }
 
 #[derive(ClapArgs)]
@@ -128,6 +119,22 @@ pub(crate) struct ReplayArgs {
     pub(crate) json: bool,
 }
 
+/// What runs an agent.
+#[derive(ClapArgs)]
+pub(crate) struct RunArgs {
+    /// The configuration
+    #[arg(short, long, value_name = "FILE", default_value = "retrace.toml")]
+    pub(crate) config: PathBuf,
+    /// How many runs of the agent go on at once
+    #[arg(long)]
+    pub(crate) concurrency: Option<usize>,
+    /// What all randomness is drawn from
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
 #[derive(ClapArgs)]
 pub(crate) struct ModelArgs {
     /// Asks this model in place of every one of the configuration; `sim:wander` acts in any tools without a key
@@ -143,23 +150,14 @@ pub(crate) struct ModelArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct VerifyArgs {
-    /// The configuration
-    #[arg(short, long, value_name = "FILE", default_value = "retrace.toml")]
-    pub(crate) config: PathBuf,
     /// How many actions of a rollout are looked at, instead of what the configuration says
     #[arg(long)]
     pub(crate) horizon: Option<usize>,
     /// How many rollouts each arm of a boundary is given
     #[arg(long)]
     pub(crate) samples: Option<u32>,
-    /// How many rollouts run at once
-    #[arg(long)]
-    pub(crate) concurrency: Option<usize>,
-    /// What all randomness is drawn from
-    #[arg(long)]
-    pub(crate) seed: Option<u64>,
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) outcome: OutcomeArgs,
     #[command(flatten)]

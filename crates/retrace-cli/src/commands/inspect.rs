@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use retrace_events::cuts::Spacing;
 use retrace_events::tokens::{TokenCounter, count_sent};
 use retrace_events::{Boundary, PairingFinding, Trajectory};
+use retrace_model::{Prompt, Rules};
 use retrace_report::json;
 use retrace_stats::{Exact, median, nearest_double};
 use retrace_strategies::{CompactContext, CompactError, Compacted, Strategy, Summarize, TailWindow};
@@ -91,6 +92,8 @@ struct Kept {
     /// as 1.
     kept: Option<f64>,
     failed: usize,
+    /// Boundaries at which any model would refuse what it keeps.
+    flawed: usize,
 }
 
 pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
@@ -225,7 +228,8 @@ impl Counts {
 impl Kept {
     /// Applies a strategy at every boundary, with no model to ask.
     async fn new(strategy: &dyn Strategy, boundaries: &[Boundary], counter: &dyn TokenCounter) -> Self {
-        let (mut unchanged, mut failed, mut questions, mut shares) = (0, 0, Vec::new(), Vec::new());
+        let (mut unchanged, mut failed, mut flawed) = (0, 0, 0);
+        let (mut questions, mut shares) = (Vec::new(), Vec::new());
         for boundary in boundaries {
             let before = boundary.history();
             match strategy.compact(&before, &mut CompactContext::without_model()).await {
@@ -234,6 +238,8 @@ impl Kept {
                     shares.push(Exact::from_integer(1.into()));
                 }
                 Ok(Compacted::Changed(after)) => {
+                    let prompt = Prompt { instructions: None, history: &after, tools: &[], seed: 0 };
+                    flawed += usize::from(!Rules::default().flaws(&prompt, &before).is_empty());
                     let (before, after) = (count_sent(counter, &before), count_sent(counter, &after));
                     if before.0 > 0 {
                         shares.push(Exact::new(after.0.into(), before.0.into()));
@@ -251,6 +257,7 @@ impl Kept {
             question_tokens: median(&questions).map(|median| nearest_double(&median)),
             kept: median(&shares).filter(|_| questions.is_empty()).map(|median| nearest_double(&median)),
             failed,
+            flawed,
         }
     }
 }

@@ -34,15 +34,15 @@ struct Job {
 }
 
 pub(crate) fn run(args: &RecordArgs) -> Result<Exit> {
-    let mut config = Config::read(&args.config)?;
+    let mut config = Config::read(&args.run.config)?;
     config.record.runs = args.runs.unwrap_or(config.record.runs);
-    config.concurrency = args.concurrency.or(config.concurrency);
-    config.seed = args.seed.or(config.seed);
+    config.concurrency = args.run.concurrency.or(config.concurrency);
+    config.seed = args.run.seed.or(config.seed);
     let settings = config.settings()?;
-    let folder = args.config.parent().unwrap_or(Path::new(""));
+    let folder = args.run.config.parent().unwrap_or(Path::new(""));
     let output = args.output.clone().unwrap_or_else(|| folder.join(&config.record.output));
     let planned = plan(&config, &output)?;
-    let models = Models::new(std::mem::take(&mut config.models), &args.model)?;
+    let models = Models::new(std::mem::take(&mut config.models), &args.run.model)?;
     let cassettes = models.cassettes().clone();
     let recorded = runtime::run(record(config, settings, planned, models, folder, &output));
     let played = cassettes.finish();

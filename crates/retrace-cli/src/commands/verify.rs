@@ -17,17 +17,17 @@ use crate::setup::{self, Actor, Environments, Models};
 use crate::{failure, files, output, runtime};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
-    let mut config = Config::read(&args.config)?;
+    let mut config = Config::read(&args.run.config)?;
     config.horizon = args.horizon.or(config.horizon);
     config.samples = args.samples.or(config.samples);
-    config.concurrency = args.concurrency.or(config.concurrency);
-    config.seed = args.seed.or(config.seed);
+    config.concurrency = args.run.concurrency.or(config.concurrency);
+    config.seed = args.run.seed.or(config.seed);
     config.outcome = args.outcome.failed_if.clone().or(config.outcome);
     let settings = config.settings()?;
     args.output.check_horizon(settings.horizon)?;
-    let folder = args.config.parent().unwrap_or(Path::new(""));
+    let folder = args.run.config.parent().unwrap_or(Path::new(""));
     let groups = recordings(&config, folder)?;
-    let models = Models::new(std::mem::take(&mut config.models), &args.model)?;
+    let models = Models::new(std::mem::take(&mut config.models), &args.run.model)?;
     let cassettes = models.cassettes().clone();
     let verification = runtime::run(async {
         let verifier = verifier(config, settings, groups, models, folder).await?;

@@ -84,6 +84,7 @@ fn words(kept: &Kept) -> String {
         at(kept.asks_a_model, format!("asks a model at {} {of}{question}", kept.asks_a_model)),
         at(kept.unchanged, format!("leaves {} {of} unchanged", kept.unchanged)),
         at(kept.failed, format!("fails at {} {of}", kept.failed)),
+        at(kept.flawed, format!("any model would refuse what it keeps at {} {of}", kept.flawed)),
     ];
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
