@@ -7,7 +7,8 @@
 //! * [`copies`]: vectors and real transcripts, copied from a folder beside the checkout;
 //! * [`fixtures`]: made-up inputs, written from builders;
 //! * [`ci`]: all checks, one after the other;
-//! * [`adapters`]: programs of `examples/` over the real libraries, which is no check of ci, since it needs a network.
+//! * [`adapters`]: programs of `examples/` over the real libraries, which is no check of ci, since it needs a network;
+//! * [`live`]: retrace with real parts, and what came out kept in `docs/live/`; no check of ci either.
 
 pub mod adapters;
 pub mod ci;
@@ -15,6 +16,8 @@ pub mod copies;
 pub mod finding;
 pub mod fixtures;
 pub mod generated;
+mod install;
+pub mod live;
 pub mod tidy;
 pub mod workspace;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use xtask::workspace::root;
-use xtask::{Finding, adapters, ci, copies, fixtures, tidy};
+use xtask::{Finding, adapters, ci, copies, fixtures, live, tidy};
 
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
@@ -22,6 +22,8 @@ Commands:
   adapters             installs the libraries that the programs in `examples/` are over, and
                        holds each program against its library; needs Python, Node.js and,
                        once, a network
+  live [STEP...]       runs retrace with real parts, and keeps what comes out in `docs/live/`;
+                       needs what its steps are over, and once a network. Steps: model
 
 With --check nothing is written: what has drifted, is missing or does not belong is listed.
 
@@ -36,6 +38,7 @@ enum Command {
     Fixtures { check: bool },
     Ci,
     Adapters,
+    Live { steps: Vec<String> },
     Help,
 }
 
@@ -65,6 +68,9 @@ fn parse(args: &[&str]) -> Option<Command> {
         ["fixtures", "--check"] => Some(Command::Fixtures { check: true }),
         ["ci"] => Some(Command::Ci),
         ["adapters"] => Some(Command::Adapters),
+        ["live", steps @ ..] if !steps.iter().any(|step| step.starts_with('-')) => {
+            Some(Command::Live { steps: steps.iter().map(ToString::to_string).collect() })
+        }
         ["help" | "--help" | "-h"] => Some(Command::Help),
         _ => None,
     }
@@ -81,6 +87,10 @@ fn run(command: Command) -> Result<bool> {
         Command::Fixtures { check: false } => wrote("fixtures", fixtures::write(&root)?),
         Command::Ci => ci::run(&root).is_empty(),
         Command::Adapters => adapters::run(&root)?,
+        Command::Live { steps } => {
+            live::run(&root, &steps.iter().map(String::as_str).collect::<Vec<_>>())?;
+            true
+        }
         Command::Help => {
             println!("{HELP}");
             true
