@@ -4,6 +4,7 @@
 
 mod answers;
 mod failures;
+mod page;
 mod requests;
 mod server;
 
