@@ -3,11 +3,13 @@
 use std::env;
 
 use crate::program::Program;
+use crate::shown::Hidden;
 
-/// Words in the name of a variable that say it holds a secret.
-const SECRET_WORDS: &[&str] = &[
-    "KEY",
-    "KEYS",
+/// Words that say of a variable that it holds a secret where its name has one of them between its underscores.
+const SECRET_WORDS: &[&str] = &["KEY", "KEYS", "AUTH", "PASS"];
+
+/// Words that say so where one between its underscores ends with them, as `PGPASSWORD` does.
+const SECRET_ENDINGS: &[&str] = &[
     "APIKEY",
     "TOKEN",
     "TOKENS",
@@ -15,21 +17,17 @@ const SECRET_WORDS: &[&str] = &[
     "SECRETS",
     "PASSWORD",
     "PASSWD",
+    "PASSPHRASE",
     "CREDENTIAL",
     "CREDENTIALS",
-    "AUTH",
 ];
 
-/// A value shorter than this is no secret worth the name, and hiding it would garble messages.
-const MIN_SECRET: usize = 6;
-
 /// What a program inherits, as far as it matters for secrets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inherited {
     /// The variables that it does not inherit, sorted.
     pub(crate) withheld: Vec<String>,
-    /// The values that it has and that are hidden where its words are shown, the longest first.
-    pub(crate) hidden: Vec<String>,
+    /// The values that it has and that are hidden where its words are shown.
+    pub(crate) hidden: Hidden,
 }
 
 impl Inherited {
@@ -41,26 +39,25 @@ impl Inherited {
     }
 
     fn from(program: &Program, own: impl Iterator<Item = (String, String)>) -> Self {
-        let mut inherited = Self::default();
+        let (mut withheld, mut hidden) = (Vec::new(), program.hidden.clone());
         for (name, value) in own.filter(|(name, _)| is_secret(name) && !program.env.contains_key(name)) {
             if program.pass_env.contains(&name) {
-                inherited.hidden.push(value);
+                hidden.push(value);
             } else {
-                inherited.withheld.push(name);
+                withheld.push(name);
             }
         }
-        let given = program.env.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone());
-        inherited.hidden.extend(given.chain(program.hidden.iter().cloned()));
-        inherited.hidden.retain(|value| value.len() >= MIN_SECRET);
-        inherited.hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        inherited.withheld.sort();
-        inherited
+        hidden.extend(program.env.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone()));
+        withheld.sort();
+        Self { withheld, hidden: Hidden::new(hidden) }
     }
 }
 
 /// Whether the name of a variable says that it holds a secret.
 fn is_secret(name: &str) -> bool {
-    name.split('_').any(|word| SECRET_WORDS.iter().any(|secret| word.eq_ignore_ascii_case(secret)))
+    name.to_ascii_uppercase()
+        .split('_')
+        .any(|word| SECRET_WORDS.contains(&word) || SECRET_ENDINGS.iter().any(|ending| word.ends_with(ending)))
 }
 
 #[cfg(test)]
@@ -77,11 +74,23 @@ mod tests {
             ("KEYBOARD", "de"),
             ("SSH_AUTH_SOCK", "/tmp/agent"),
             ("DB_PASSWORD", "old secret"),
+            ("PGPASSWORD", "x"),
+            ("SMTP_PASS", "x"),
+            ("npm_config_//registry.npmjs.org/:_authToken", "x"),
+            ("COMPASS", "north"),
         ];
         let mut program = Program::new("x").env("DB_PASSWORD", "new secret").env("LANG", "de_DE.UTF-8");
         program.pass_env.push("GITHUB_TOKEN".to_owned());
         let inherited = Inherited::from(&program, own.map(|(a, b)| (a.to_owned(), b.to_owned())).into_iter());
-        assert_eq!(inherited.withheld, ["OPENAI_API_KEY", "SSH_AUTH_SOCK", "aws_secret_access_key"]);
-        assert_eq!(inherited.hidden, ["ghp-1234567", "new secret"]);
+        let withheld = [
+            "OPENAI_API_KEY",
+            "PGPASSWORD",
+            "SMTP_PASS",
+            "SSH_AUTH_SOCK",
+            "aws_secret_access_key",
+            "npm_config_//registry.npmjs.org/:_authToken",
+        ];
+        assert_eq!(inherited.withheld, withheld);
+        assert_eq!(inherited.hidden.strip("ghp-1234567, new secret, old secret"), "***, ***, old secret");
     }
 }

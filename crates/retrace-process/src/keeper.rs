@@ -25,6 +25,8 @@ pub(crate) struct Owned {
     pub(crate) stdout: Option<ChildStdout>,
     pub(crate) stderr: Option<ChildStderr>,
     kept: Arc<Kept>,
+    /// Tells the thread that waits for the process that its owner is gone.
+    gone: Sender<Ending>,
 }
 
 /// A child process, as its owner and the threads that end it share it.
@@ -33,15 +35,10 @@ struct Kept {
     /// Until it was reaped. While this is locked and holds it, its id and that of its group are its own.
     child: Mutex<Option<Child>>,
     status: watch::Sender<Option<ExitStatus>>,
-    left: Mutex<Left>,
-}
-
-/// What is dropped when the process has ended and its owner is gone.
-#[derive(Default)]
-struct Left {
-    belongings: Vec<Box<dyn Send>>,
-    owner_is_gone: Option<Ending>,
-    has_ended: bool,
+    /// What is dropped when the process has ended and its owner is gone.
+    belongings: Mutex<Vec<Box<dyn Send>>>,
+    /// Whether it was.
+    is_over: watch::Sender<bool>,
 }
 
 enum Job {
@@ -78,26 +75,23 @@ impl Owned {
         self.kept.status.subscribe()
     }
 
+    /// Whether it has ended, its owner is gone, and what it kept was dropped.
+    pub(crate) fn is_over(&self) -> watch::Receiver<bool> {
+        self.kept.is_over.subscribe()
+    }
+
     /// Drops this when the process has ended and its owner is gone.
     pub(crate) fn keep(&self, belonging: Box<dyn Send>) {
-        lock(&self.kept.left).belongings.push(belonging);
+        lock(&self.kept.belongings).push(belonging);
     }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
         self.stdin = None;
-        let mut left = lock(&self.kept.left);
-        if left.has_ended {
-            let belongings = std::mem::take(&mut left.belongings);
-            drop(left);
-            drop(belongings);
-        } else {
-            left.owner_is_gone = Some(Ending::new());
-            drop(left);
-            // Without a keeper there is no process.
-            let _ = send(Job::End(Arc::clone(&self.kept)));
-        }
+        // The thread waits for this; and without a keeper there is no process.
+        let _ = self.gone.send(Ending::new());
+        let _ = send(Job::End(Arc::clone(&self.kept)));
     }
 }
 
@@ -109,8 +103,9 @@ impl Kept {
         }
     }
 
-    /// Blocks until it has ended, ends what it started, and reaps it.
-    fn see_out(&self, guard: &Mutex<Guard>) {
+    /// Blocks until it has ended, ends what it started, and reaps it; then until its owner is gone, and drops what it kept.
+    /// That may take its time, and the owner may live in a runtime.
+    fn see_out(&self, guard: &Mutex<Guard>, owner: &Receiver<Ending>) {
         system::wait_unreaped(&self.child, self.id);
         let mut child = lock(&self.child);
         let status = child.as_mut().map(|child| {
@@ -122,14 +117,11 @@ impl Kept {
         });
         *child = None;
         drop(child);
-        let mut left = lock(&self.left);
-        left.has_ended = true;
-        let gone = left.owner_is_gone.take();
-        let belongings = if gone.is_some() { std::mem::take(&mut left.belongings) } else { Vec::new() };
-        drop(left);
-        drop(belongings);
         self.status.send_replace(status);
-        drop(gone);
+        let ending = owner.recv();
+        drop(std::mem::take(&mut *lock(&self.belongings)));
+        self.is_over.send_replace(true);
+        drop(ending);
     }
 }
 
@@ -172,18 +164,25 @@ fn start_here(mut command: Command, guard: &Arc<Mutex<Guard>>) -> io::Result<Own
     let id = child.id();
     lock(guard).watch(id);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let kept =
-        Arc::new(Kept { id, child: Mutex::new(Some(child)), status: watch::Sender::new(None), left: Mutex::default() });
+    let kept = Arc::new(Kept {
+        id,
+        child: Mutex::new(Some(child)),
+        status: watch::Sender::new(None),
+        belongings: Mutex::default(),
+        is_over: watch::Sender::new(false),
+    });
+    let (gone, owner) = mpsc::channel();
     let waiter = thread::Builder::new().name(format!("retrace-wait-{id}")).spawn({
         let (kept, guard) = (Arc::clone(&kept), Arc::clone(guard));
-        move || kept.see_out(&guard)
+        move || kept.see_out(&guard, &owner)
     });
     if let Err(error) = waiter {
         kept.signal(Signal::KILL);
-        kept.see_out(guard);
+        // It never had an owner.
+        kept.see_out(guard, &mpsc::channel().1);
         return Err(error);
     }
-    Ok(Owned { stdin, stdout, stderr, kept })
+    Ok(Owned { stdin, stdout, stderr, kept, gone })
 }
 
 fn send(job: Job) -> io::Result<()> {

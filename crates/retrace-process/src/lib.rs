@@ -48,5 +48,5 @@ pub use error::{ProcessError, WorkspaceError};
 pub use keeper::settle;
 pub use process::{Process, Stdin, Stdout};
 pub use program::Program;
-pub use shown::escaped;
+pub use shown::{Hidden, escaped};
 pub use workspace::Workspace;

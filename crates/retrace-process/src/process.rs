@@ -11,6 +11,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use crate::error::ProcessError;
 use crate::keeper::{self, Owned};
 use crate::program::Program;
+use crate::shown::Hidden;
 use crate::stderr_tail::StderrTail;
 
 /// What is written to a program.
@@ -29,6 +30,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub struct Process {
     program: String,
     withheld: Vec<String>,
+    hidden: Hidden,
     stderr: Arc<StderrTail>,
     pipes: Option<(Stdin, Stdout)>,
     // Dropped after the pipe to its standard input.
@@ -58,17 +60,24 @@ impl Process {
         };
         let pipes = (Stdin::from_std(stdin).map_err(fail)?, Stdout::from_std(stdout).map_err(fail)?);
         let stderr = ChildStderr::from_std(stderr).map_err(fail)?;
-        let tail = Arc::new(StderrTail::new(inherited.hidden));
+        let hidden = inherited.hidden;
+        let tail = Arc::new(StderrTail::new(hidden.clone()));
         tokio::spawn({
             let tail = Arc::clone(&tail);
             async move { tail.drain(stderr).await }
         });
-        Ok(Self { program: program.name(), withheld: inherited.withheld, stderr: tail, pipes: Some(pipes), owned })
+        let (program, withheld) = (program.name(), inherited.withheld);
+        Ok(Self { program, withheld, hidden, stderr: tail, pipes: Some(pipes), owned })
     }
 
     /// The id of the process, and of its group.
     pub fn id(&self) -> u32 {
         self.owned.id()
+    }
+
+    /// Its name as messages show it: no folders, no arguments, which may hold a secret.
+    pub fn program(&self) -> &str {
+        &self.program
     }
 
     /// Its standard input and output, for the first who asks.
@@ -87,6 +96,12 @@ impl Process {
         self.stderr.shown()
     }
 
+    /// Text that it wrote, as an error may quote it: [`escaped`](crate::escaped), and without the values of variables whose
+    /// names look like secrets.
+    pub fn quoted(&self, text: &str) -> String {
+        self.hidden.escaped(text)
+    }
+
     /// How it ended, if it has.
     pub fn status(&self) -> Option<ExitStatus> {
         *self.owned.status().borrow()
@@ -94,7 +109,9 @@ impl Process {
 
     /// Waits until it has ended.
     pub async fn ended(&self) -> ExitStatus {
-        ended(&self.owned).await
+        let mut status = self.owned.status();
+        // The sender lives as long as the process.
+        status.wait_for(Option::is_some).await.ok().and_then(|status| *status).unwrap_or_default()
     }
 
     /// What `work` gives, in which an answer of the program is waited for; `doing` says for what, as a verb.
@@ -127,18 +144,23 @@ impl Process {
         };
         // Something that has left the group may hold the standard error open.
         let status = tokio::time::timeout(LAST_WORDS, last_words).await.ok().or_else(|| self.status());
-        let (program, stderr) = (self.program.clone(), self.stderr());
-        match status {
-            Some(status) => ProcessError::Died { program, status, stderr, withheld: self.withheld.clone() },
-            None => ProcessError::Broken { program, problem: problem.into(), stderr },
-        }
+        let Some(status) = status else { return self.broken(problem) };
+        let (program, stderr, withheld) = (self.program.clone(), self.stderr(), self.withheld.clone());
+        ProcessError::Died { program, status, stderr, withheld }
+    }
+
+    /// The error to tell when the program runs and what it says cannot be used; the `problem` is a predicate.
+    pub fn broken(&self, problem: impl Into<String>) -> ProcessError {
+        ProcessError::Broken { program: self.program.clone(), problem: problem.into(), stderr: self.stderr() }
     }
 
     /// Ends the program, and waits until it has ended and what it [keeps](Self::keep) was dropped.
     pub async fn end(self) -> ExitStatus {
-        let mut status = self.owned.status();
+        let (status, mut is_over) = (self.owned.status(), self.owned.is_over());
         drop(self);
-        let status = status.wait_for(Option::is_some).await.ok().and_then(|status| *status);
+        // The sender is dropped after that.
+        let _ = is_over.wait_for(|is_over| *is_over).await;
+        let status = *status.borrow();
         status.unwrap_or_default()
     }
 }
@@ -147,11 +169,4 @@ impl std::fmt::Debug for Process {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Process").field("program", &self.program).field("id", &self.id()).finish_non_exhaustive()
     }
-}
-
-async fn ended(owned: &Owned) -> ExitStatus {
-    let mut status = owned.status();
-    // The sender lives as long as the process.
-    let status = status.wait_for(Option::is_some).await.ok().and_then(|status| *status);
-    status.unwrap_or_default()
 }

@@ -11,10 +11,11 @@ use crate::shown::escaped;
 
 /// A program to run.
 ///
-/// It inherits the environment of this process, but for the variables whose names look like secrets: those that say
-/// `KEY`, `TOKEN`, `SECRET`, `PASSWORD`, `PASSWD`, `CREDENTIAL` or `AUTH` between their underscores, such as
-/// `OPENAI_API_KEY`. A model may talk a tool into showing its environment, and what it shows is recorded. A program that
-/// needs such a variable has it in [`pass_env`](Self::pass_env).
+/// It inherits the environment of this process, but for the variables whose names look like secrets: those with a word
+/// between their underscores that is `KEY`, `AUTH` or `PASS`, or ends with `APIKEY`, `TOKEN`, `SECRET`, `PASSWORD`,
+/// `PASSWD`, `PASSPHRASE` or `CREDENTIAL`, such as `OPENAI_API_KEY` and `PGPASSWORD`. A model may talk a tool into showing
+/// its environment, and what it shows is recorded. A program that needs such a variable has it in
+/// [`pass_env`](Self::pass_env).
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Program {
     /// Its name, which is looked up in `PATH`, or its path.

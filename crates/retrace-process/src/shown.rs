@@ -26,6 +26,40 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
+/// A value shorter than this is no secret worth the name, and hiding it would garble messages.
+const MIN_SECRET: usize = 6;
+
+/// Values that no message shows, such as keys.
+#[derive(Clone, Default)]
+pub struct Hidden {
+    /// The longest first, since one may hold another.
+    values: Vec<String>,
+}
+
+impl Hidden {
+    /// These, but for those of less than six bytes.
+    pub fn new(values: impl IntoIterator<Item = String>) -> Self {
+        let mut values: Vec<_> = values.into_iter().filter(|value| value.len() >= MIN_SECRET).collect();
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self { values }
+    }
+
+    /// The text without them.
+    pub(crate) fn strip(&self, text: &str) -> String {
+        self.values.iter().fold(text.to_owned(), |text, value| text.replace(value, "***"))
+    }
+
+    /// The text without them, as [`escaped`] gives it.
+    pub fn escaped(&self, text: &str) -> String {
+        escaped(&self.strip(text))
+    }
+
+    /// The length of the longest in bytes.
+    pub(crate) fn longest(&self) -> usize {
+        self.values.first().map_or(0, String::len)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -35,6 +69,15 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_escaped_and_the_rest_stays() {
         assert_eq!(escaped("a \"b\" c:\\d é 店\u{1b}[2J\r\n\u{202e}"), r#"a "b" c:\d é 店\u{1b}[2J\r\n\u{202e}"#);
+    }
+
+    #[test]
+    fn hidden_values_are_hidden_whole_and_before_a_text_is_cut() {
+        let hidden = Hidden::new(["sk-12345", "sk-12345-extra", "short"].map(str::to_owned));
+        assert_eq!(hidden.escaped("a sk-12345-extra, sk-12345 and short\n"), r"a ***, *** and short\n");
+        let key = "k".repeat(MAX);
+        let hidden = Hidden::new([key.clone()]);
+        assert!(!hidden.escaped(&format!("{}{key}", "x".repeat(MAX))).contains("kk"));
     }
 
     proptest! {

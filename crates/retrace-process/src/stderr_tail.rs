@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
 
-use crate::shown::escaped;
+use crate::shown::{Hidden, escaped};
 
 /// Bytes that are kept.
 const MAX_KEPT: usize = 8 * 1024;
@@ -18,12 +18,11 @@ pub(crate) struct StderrTail {
     kept: Mutex<VecDeque<u8>>,
     /// Whether the end was read.
     at_end: watch::Sender<bool>,
-    /// Values that are never shown, the longest first.
-    hidden: Vec<String>,
+    hidden: Hidden,
 }
 
 impl StderrTail {
-    pub(crate) fn new(hidden: Vec<String>) -> Self {
+    pub(crate) fn new(hidden: Hidden) -> Self {
         Self { kept: Mutex::default(), at_end: watch::Sender::new(false), hidden }
     }
 
@@ -49,10 +48,10 @@ impl StderrTail {
     /// The last lines, on one line, escaped, cut short, and without a hidden value.
     pub(crate) fn shown(&self) -> String {
         let kept: Vec<u8> = self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-        let mut text = String::from_utf8_lossy(&kept).into_owned();
-        for value in &self.hidden {
-            text = text.replace(value, "***");
-        }
+        let text = self.hidden.strip(&String::from_utf8_lossy(&kept));
+        // Where something was dropped, the rest may start within a hidden value.
+        let start = if kept.len() < MAX_KEPT { 0 } else { text.ceil_char_boundary(self.hidden.longest()) };
+        let text = &text[start..];
         let lines: Vec<_> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(escaped).collect();
         lines[lines.len().saturating_sub(MAX_LINES)..].join(" | ")
     }
@@ -64,7 +63,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_lines_are_shown_without_secrets_and_never_at_length() {
-        let tail = StderrTail::new(vec!["sk-secret".to_owned()]);
+        let tail = StderrTail::new(Hidden::new(["sk-secret".to_owned()]));
         assert_eq!(tail.shown(), "");
         tail.drain("start\nkey sk-secret\r\n\n\u{1b}[31mlast".as_bytes()).await;
         assert_eq!(tail.shown(), r"start | key *** | \u{1b}[31mlast");
@@ -73,5 +72,17 @@ mod tests {
         let shown = tail.shown();
         assert!(shown.ends_with("\u{fffd}\u{fffd}end") && shown.len() < 4000, "{shown}");
         tail.ended().await;
+    }
+
+    /// Only the end of a flood is kept, and that may start within a value that is hidden.
+    #[tokio::test]
+    async fn no_part_of_a_secret_is_shown() {
+        let secret = "sk-0123456789";
+        for cut in 0..secret.len() {
+            let tail = StderrTail::new(Hidden::new([secret.to_owned()]));
+            tail.drain(format!("{}{secret}{}", "a".repeat(cut), "b".repeat(MAX_KEPT - cut)).as_bytes()).await;
+            let shown = tail.shown();
+            assert!(!shown.contains("789") && shown.ends_with("bbb"), "{cut}: {shown}");
+        }
     }
 }

@@ -79,6 +79,36 @@ async fn a_panic_ends_a_program() {
     eventually("its end", || !runs(&id));
 }
 
+/// It may be a folder full of files, and the owner may live in a runtime.
+#[tokio::test]
+async fn what_a_process_keeps_is_dropped_by_no_thread_of_its_owner() {
+    struct Belonging(std::sync::mpsc::Sender<std::thread::ThreadId>);
+    impl Drop for Belonging {
+        fn drop(&mut self) {
+            self.0.send(std::thread::current().id()).unwrap();
+        }
+    }
+    let (sender, dropped_by) = std::sync::mpsc::channel();
+    for script in ["exit", "cat"] {
+        let (process, _, stdin) = shell(script).await;
+        process.keep(Belonging(sender.clone()));
+        if script == "exit" {
+            process.ended().await;
+            assert!(dropped_by.try_recv().is_err(), "its owner is still there");
+        }
+        drop(stdin);
+        process.end().await;
+        assert_ne!(dropped_by.try_recv().unwrap(), std::thread::current().id(), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_program_writes_is_quoted_without_its_secrets() {
+    let program = Program::new("cat").env("SHOP_TOKEN", "tk-1234567");
+    let process = Process::spawn(&program).await.unwrap();
+    assert_eq!(process.quoted("no tk-1234567\n\u{1b}"), r"no ***\n\u{1b}");
+}
+
 #[tokio::test]
 async fn a_program_that_dies_is_told_with_its_last_words() {
     let (process, mut lines, _stdin) = shell("echo early >&2; kill -9 $$").await;
