@@ -91,7 +91,8 @@ impl SentHasher {
         self.state = next(self.state, fields);
     }
 
-    fn parts<'a>(&mut self, event: &Event, parts: impl Iterator<Item = &'a Part>) {
+    /// What these parts of an event say, or its results.
+    fn event<'a>(&mut self, event: &'a Event, parts: impl Iterator<Item = &'a Part>) {
         let is_response = matches!(event, Event::Response(_));
         for part in parts {
             match &part.body {
@@ -102,6 +103,9 @@ impl SentHasher {
                 PartBody::ToolCall(call) => self.call(&call.name, &call.arguments),
                 PartBody::Thinking(_) => {}
             }
+        }
+        if let Event::ToolResults(round) = event {
+            round.results.iter().for_each(|result| self.answer(result));
         }
     }
 
@@ -147,19 +151,16 @@ impl SentChain {
     }
 
     pub(crate) fn push(&mut self, event: &Event) {
-        let lasting = || event.content().iter().filter(|part| !part.is_request_scoped());
-        let was_settled = self.settled == self.now;
-        match event {
-            Event::Usage(_) => return,
-            Event::ToolResults(round) => round.results.iter().for_each(|result| self.settled.answer(result)),
-            _ => self.settled.parts(event, lasting()),
+        if matches!(event, Event::Response(_)) {
+            self.now = self.settled;
         }
-        match event {
-            Event::Response(_) => self.now = self.settled,
-            Event::ToolResults(_) if was_settled => self.now = self.settled,
-            Event::ToolResults(round) => round.results.iter().for_each(|result| self.now.answer(result)),
-            _ if was_settled && lasting().count() == event.content().len() => self.now = self.settled,
-            _ => self.now.parts(event, event.content().iter()),
+        let was_settled = self.now == self.settled;
+        let lasting = || event.content().iter().filter(|part| !part.is_request_scoped());
+        self.settled.event(event, lasting());
+        if was_settled && lasting().count() == event.content().len() {
+            self.now = self.settled;
+        } else {
+            self.now.event(event, event.content().iter());
         }
     }
 
@@ -289,8 +290,11 @@ mod tests {
         ) {
             let mut events = events;
             for (event, is_scoped) in events.iter_mut().zip(scopes) {
-                if let (Event::Request(request), true) = (event, is_scoped) {
-                    request.content.insert(0, scoped("wrap up"));
+                match event {
+                    Event::Request(Request { content, .. }) | Event::Response(Response { content, .. }) if is_scoped => {
+                        content.insert(0, scoped("wrap up"));
+                    }
+                    _ => {}
                 }
             }
             let mut growing = History::from(Vec::new());
@@ -303,10 +307,7 @@ mod tests {
             // Hashed in the plainest way: what is sent, all at once.
             let mut hasher = SentHasher::default();
             for sent in growing.sent().events() {
-                match sent.event {
-                    Event::ToolResults(round) => round.results.iter().for_each(|result| hasher.answer(result)),
-                    event => hasher.parts(event, sent.parts()),
-                }
+                hasher.event(sent.event, sent.parts());
             }
             prop_assert_eq!(growing.sent_hash(), hasher.finish());
             prop_assert_eq!(growing.clone().sent_hash(), hasher.finish());
