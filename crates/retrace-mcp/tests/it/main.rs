@@ -4,6 +4,7 @@
 mod faults;
 mod http;
 mod left_behind;
+mod page;
 mod pool;
 mod rollouts;
 mod support;
