@@ -92,6 +92,7 @@ fn a_replay_that_goes_another_way_shows_where() {
     fs::write(&file, &wrong).unwrap();
     let said = retrace_in(folder.path(), &["replay"]).ok();
     assert!(said.contains("round-1: 14 calls replayed, 13 with the same outcome, 13 with the same text"), "{said}");
+    assert!(said.ends_with("2 recordings: 28 calls replayed, 27 with the same outcome, 27 with the same text\n"), "{said}");
     assert!(said.contains("the first other outcome: replay of recording `round-1` diverged at action 1"), "{said}");
 
     // Nothing runs there; the other recording does.

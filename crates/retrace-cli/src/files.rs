@@ -1,6 +1,7 @@
 //! Files: which ones are meant, reading them, and writing them whole or not at all.
 
 use std::collections::{BTreeSet, HashMap};
+use std::env;
 use std::fs::{self, File};
 use std::io::{BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -60,6 +61,16 @@ pub(crate) fn recordings_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     // However it is spelled, a file is one file.
     files.retain(|file| seen.insert(fs::canonicalize(file).unwrap_or_else(|_| file.clone())));
     Ok(files)
+}
+
+/// The path of a file that is there, as short as it can be said from here.
+pub(crate) fn shown(file: &Path) -> String {
+    let here = env::current_dir().and_then(|here| here.canonicalize());
+    let shown = match (file.canonicalize(), here) {
+        (Ok(whole), Ok(here)) => whole.strip_prefix(here).map(Path::to_owned).unwrap_or(file.to_owned()),
+        _ => file.to_owned(),
+    };
+    shown.display().to_string()
 }
 
 /// Reads a recording and lets the user's rule decide the outcomes that its source could not tell. A last line that was

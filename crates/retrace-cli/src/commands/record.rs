@@ -119,7 +119,7 @@ async fn record(
     let (mut n_failed, mut n_told) = (0, 0);
     while let Some((job, recorded)) = runs.next().await {
         n_told += 1;
-        let place = format!("{n_told} of {}, {}", jobs.len(), job.file.display());
+        let place = format!("{n_told} of {}, {}", jobs.len(), files::shown(&job.file));
         match recorded {
             Ok(rollout) => {
                 let n_blocked = rollout.actions.iter().filter(|action| action.is_blocked()).count();

@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
+use futures_util::StreamExt;
+use futures_util::stream;
 use retrace_env::{Comparison, Environment, compare};
 use retrace_events::{Recording, Trajectory, with_causes};
 use retrace_report::{counted, json, printable};
@@ -61,11 +65,16 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Exit> {
     }
     let facts = runtime::run(async {
         let mut environments = Environments::new(config.environments, folder, config.outcome, settings.limits.restore);
-        let mut facts = Vec::new();
+        let (mut ready, mut concurrency) = (Vec::new(), settings.concurrency);
         for (recording, name, world_seed) in jobs {
             let world = environments.get(&name, world_seed).await?;
             world.check_recording(&recording)?;
-            let replayed = replay(recording, name, &*world.environment, settings.limits.rollout).await;
+            concurrency = world.max_rollouts.unwrap_or(concurrency).min(concurrency);
+            ready.push(replay(recording, name, world.environment, settings.limits.rollout));
+        }
+        let mut replays = stream::iter(ready).buffered(concurrency.max(1));
+        let mut facts = Vec::new();
+        while let Some(replayed) = replays.next().await {
             if !args.json {
                 output::print(&text(&replayed))?;
             }
@@ -75,6 +84,8 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Exit> {
     })?;
     if args.json {
         output::print(&json(&facts))?;
+    } else if facts.len() > 1 {
+        output::print(&total(&facts))?;
     }
     Ok(if facts.iter().any(|facts| facts.n_replayed > 0) { Exit::Ok } else { Exit::CouldNotRun })
 }
@@ -114,12 +125,7 @@ fn groups(args: &ReplayArgs, config: &Config, folder: &Path) -> Result<Groups> {
     Ok(vec![(args.recordings.clone(), environment, None)])
 }
 
-async fn replay(
-    recording: Recording,
-    name: String,
-    environment: &dyn Environment,
-    limit: std::time::Duration,
-) -> Facts {
+async fn replay(recording: Recording, name: String, environment: Arc<dyn Environment>, limit: Duration) -> Facts {
     let trajectory = Trajectory::new(recording);
     let replayed = timeout(limit, async {
         match environment.open().await {
@@ -156,11 +162,7 @@ fn broken(trajectory: &Trajectory, reason: String) -> Comparison {
 
 /// The facts as a reader sees them.
 fn text(facts: &Facts) -> String {
-    let Facts { recording, n_actions, n_replayed, n_same_outcome, n_same_text, .. } = facts;
-    let of = if n_replayed == n_actions { String::new() } else { format!(" of {n_actions}") };
-    let mut lines = vec![format!(
-        "{recording}: {n_replayed}{of} calls replayed, {n_same_outcome} with the same outcome, {n_same_text} with the same text"
-    )];
+    let mut lines = vec![counts(&facts.recording, std::slice::from_ref(facts))];
     if let Some(OtherOutcome { difference, .. }) = &facts.first_other_outcome {
         lines.push(format!("  the first other outcome: {difference}"));
     }
@@ -171,4 +173,20 @@ fn text(facts: &Facts) -> String {
     }
     lines.extend(facts.broke_off.iter().map(|reason| format!("  it broke off: {reason}")));
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
+}
+
+/// Those of all recordings together.
+fn total(facts: &[Facts]) -> String {
+    printable(&counts(&counted(facts.len(), "recording", "recordings"), facts)).into_owned()
+}
+
+/// How many calls were replayed, and how many of them alike.
+fn counts(of_what: &str, facts: &[Facts]) -> String {
+    let sum = |count: fn(&Facts) -> usize| facts.iter().map(count).sum::<usize>();
+    let (n_actions, n_replayed) = (sum(|it| it.n_actions), sum(|it| it.n_replayed));
+    let of = if n_replayed == n_actions { String::new() } else { format!(" of {n_actions}") };
+    let (n_same_outcome, n_same_text) = (sum(|it| it.n_same_outcome), sum(|it| it.n_same_text));
+    format!(
+        "{of_what}: {n_replayed}{of} calls replayed, {n_same_outcome} with the same outcome, {n_same_text} with the same text"
+    )
 }

@@ -15,7 +15,7 @@ use retrace_mcp::{McpConfig, McpEnvironment};
 use super::relative;
 use crate::config::EnvironmentConfig;
 use crate::failure::hinted;
-use crate::simulated;
+use crate::{output, simulated};
 
 /// The environments of a configuration; those that were asked for are ready.
 pub(crate) struct Environments {
@@ -69,6 +69,13 @@ impl Environments {
                 let config =
                     McpConfig { outcome: config.outcome.clone().or(self.outcome.clone()), ..McpConfig::clone(config) };
                 let server = McpEnvironment::connect(config.relative_to(&self.folder)).await?;
+                let shared = server.shared_writes();
+                if !shared.is_empty() {
+                    output::warn(&format!(
+                        "`{name}` is one server for all rollouts, and what one does there, others see: `allow_writes` accepts it of `{}`",
+                        shared.join("`, `")
+                    ));
+                }
                 let max_rollouts = server.max_rollouts();
                 (Arc::new(server), max_rollouts)
             }
