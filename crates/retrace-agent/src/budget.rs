@@ -95,13 +95,13 @@ impl Account {
 
     /// Opens a call and gives its place among the actions.
     pub(crate) fn open_call(&mut self) -> usize {
-        self.n_issued = self.n_issued.saturating_sub(1);
+        self.take_issued();
         self.actions.push(None);
         self.actions.len() - 1
     }
 
-    /// Takes note that one of the issued calls is none of the run's.
-    pub(crate) fn skip_call(&mut self) {
+    /// One of the issued calls waits no longer.
+    pub(crate) fn take_issued(&mut self) {
         self.n_issued = self.n_issued.saturating_sub(1);
     }
 

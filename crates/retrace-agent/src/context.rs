@@ -28,7 +28,8 @@ pub struct RunContext<'a> {
     state: Mutex<State>,
 }
 
-/// Is shown each response when it has come, and the results of its calls when all of them are there.
+/// Is shown each response when it has come, and the results of its calls when all of them are there, or when the run goes
+/// on without the others.
 pub type Observer<'a> = dyn Fn(&Event) + Send + Sync + 'a;
 
 /// Why a run goes no further, though nothing is wrong with the agent.
@@ -49,7 +50,7 @@ pub enum Halt {
 #[derive(Default)]
 struct State {
     account: Account,
-    /// Results that the observer has not been shown, each with the place of its call.
+    /// Results that the observer has not been shown, each with the place of its call among the actions.
     results: Vec<(usize, ToolResult)>,
     /// The first thing that ended the run.
     end: Option<Ended>,
@@ -124,21 +125,19 @@ impl<'a> RunContext<'a> {
     /// # Errors
     /// When the budget was spent before: then only the tokens are booked.
     pub async fn report(&self, response: &Response, sent: Option<SentHash>) -> Result<(), Halt> {
-        let is_within = {
+        let limit = {
             let mut state = self.state();
             let limit = self.budget.forbids_request(&state.account, true);
             state.account.n_requests += 1;
-            let is_within = limit.is_none();
-            if let Some(reason) = limit {
-                state.end.get_or_insert(Ended::Limit(reason));
+            if let Some(reason) = &limit {
+                state.end.get_or_insert(Ended::Limit(reason.clone()));
             }
-            is_within
+            limit
         };
-        if is_within {
-            self.book(response, sent, true);
+        self.book(response, sent, limit.is_none());
+        if limit.is_none() {
             return Ok(());
         }
-        self.state().account.book_response(response, None, false);
         yield_once().await;
         Err(Halt::BudgetSpent)
     }
@@ -146,22 +145,15 @@ impl<'a> RunContext<'a> {
     /// Takes in the result of a call that a tool of the agent's own answered. It is no action.
     pub fn own_result(&self, result: &ToolResult) {
         let mut state = self.state();
-        state.account.skip_call();
-        if let Some(observer) = self.observer {
-            let place = state.account.actions.len();
-            state.results.push((place, result.clone()));
-            if state.account.is_round_closed() {
-                state.show_results(observer);
-            }
-        }
+        state.account.take_issued();
+        let place = state.account.actions.len();
+        state.keep(place, result, self.observer);
     }
 
     /// Takes in an event that the agent adds to its history and that is neither a response nor results, such as a
     /// request of its harness.
     pub fn note(&self, event: &Event) {
-        if let Some(observer) = self.observer {
-            observer(event);
-        }
+        self.state().show(event, self.observer);
     }
 
     /// Makes a call and gives its result; a failed call is a result.
@@ -222,12 +214,7 @@ impl<'a> RunContext<'a> {
     fn finish_call(&self, place: usize, call: &ToolCall, result: &ToolResult) {
         let mut state = self.state();
         state.account.finish_call(place, Action::of(call, result));
-        if let Some(observer) = self.observer {
-            state.results.push((place, result.clone()));
-            if state.account.is_round_closed() {
-                state.show_results(observer);
-            }
-        }
+        state.keep(place, result, self.observer);
     }
 
     /// Asks a model within the limits of the run. The seed of the prompt is made from that of the run and the number
@@ -250,7 +237,7 @@ impl<'a> RunContext<'a> {
             yield_once().await;
             return Err(Halt::BudgetSpent);
         };
-        let asking = is_answer.then(|| Asking(self));
+        let _asking = is_answer.then(|| Asking(self));
         let prompt = Prompt { seed: mix(self.seed, number), ..*prompt };
         let span = info_span!("chat", model = model.name());
         // Made inside the future that is watched: a model may panic before it returns one.
@@ -260,29 +247,27 @@ impl<'a> RunContext<'a> {
         });
         let Answer { response, sent } = answer.map_err(Halt::Model)?;
         if sent.is_some_and(|sent| sent != prompt.history.sent_hash()) {
+            self.book(&response, None, false);
             let message = "the model was not sent the history that it was to answer".to_owned();
             return Err(Halt::Model(ModelError::Unusable { message }));
         }
-        drop(asking);
         self.book(&response, sent, is_answer);
         Ok(response)
     }
 
-    /// Books a response, and shows it.
+    /// Books the tokens of a response and, if it is an answer, the answer, which is shown.
     fn book(&self, response: &Response, sent: Option<SentHash>, is_answer: bool) {
         let mut state = self.state();
         state.account.book_response(response, sent, is_answer);
-        if let Some(observer) = self.observer.filter(|_| is_answer) {
-            observer(&Event::Response(response.clone()));
+        if is_answer && self.observer.is_some() {
+            state.show(&Event::Response(response.clone()), self.observer);
         }
     }
 
     pub(crate) fn into_parts(self) -> (Account, Option<Ended>) {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(observer) = self.observer.filter(|_| !state.results.is_empty()) {
-            // The round broke off; what it had is shown.
-            state.show_results(observer);
-        }
+        // The last round may have broken off.
+        state.show_results(self.observer);
         (state.account, state.end)
     }
 
@@ -292,7 +277,26 @@ impl<'a> RunContext<'a> {
 }
 
 impl State {
-    fn show_results(&mut self, observer: &Observer<'_>) {
+    /// Keeps a result for the observer until its round is closed.
+    fn keep(&mut self, place: usize, result: &ToolResult, observer: Option<&Observer<'_>>) {
+        if observer.is_some() {
+            self.results.push((place, result.clone()));
+        }
+        if self.account.is_round_closed() {
+            self.show_results(observer);
+        }
+    }
+
+    /// Shows an event, and before it what there is of a round that was left open.
+    fn show(&mut self, event: &Event, observer: Option<&Observer<'_>>) {
+        self.show_results(observer);
+        if let Some(observer) = observer {
+            observer(event);
+        }
+    }
+
+    fn show_results(&mut self, observer: Option<&Observer<'_>>) {
+        let Some(observer) = observer.filter(|_| !self.results.is_empty()) else { return };
         self.results.sort_by_key(|(place, _)| *place);
         observer(&Event::results(self.results.drain(..).map(|(_, result)| result)));
     }

@@ -379,7 +379,8 @@ impl Model for Cut {
 
     fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         let sent = Some(History::from(Vec::new()).sent_hash());
-        Box::pin(std::future::ready(Ok(Answer { sent, ..Answer::default() })))
+        let usage = Some(Usage { input_tokens: 7, ..Usage::default() });
+        Box::pin(std::future::ready(Ok(Answer { sent, response: Response { usage, ..Response::default() } })))
     }
 }
 
@@ -389,6 +390,7 @@ fn a_model_that_was_sent_something_else_is_no_answer() {
     let (rollout, _) = pollster::block_on(run(&Cut, &toolbox, Budget::default()).execute(&ToolLoop::default()));
     let message = "unusable answer: the model was not sent the history that it was to answer";
     assert!(matches!(&rollout.end, EndReason::Failed(failure) if failure.message.ends_with(message)), "{rollout:?}");
+    assert_eq!((rollout.n_answers, rollout.input_tokens), (0, 7), "it cost what it cost");
 
     let model = ScriptedModel::new(["done"]);
     let (rollout, _) = pollster::block_on(run(&model, &toolbox, Budget::default()).execute(&ToolLoop::default()));
@@ -446,4 +448,37 @@ fn responses_of_the_agents_own_model_are_booked_within_the_budget() {
     let (rollout, _) = pollster::block_on(short.execute(&Reporting { n_responses: 2 }));
     assert_eq!((rollout.actions.len(), rollout.n_answers, rollout.end), (2, 1, EndReason::Budget));
     assert_eq!(rollout.input_tokens, 20, "what was spent is told, whether or not it was allowed");
+}
+
+/// An agent that answers one of two calls of each response, and then says something.
+struct Careless;
+
+impl Agent for Careless {
+    fn resume<'a>(&'a self, mut history: History, cx: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+        Box::pin(async move {
+            for number in 0..2 {
+                let response = cx.respond(&history).await?;
+                history.push(Event::Response(response));
+                history.push(Event::results([cx.call(&call("work")).await?]));
+                if number == 1 {
+                    cx.note(&Event::request("go on"));
+                    history.push(Event::request("go on"));
+                }
+            }
+            let response = cx.respond(&history).await?;
+            history.push(Event::Response(response));
+            Ok(Turn::Ended(history))
+        })
+    }
+}
+
+#[test]
+fn a_round_that_is_left_open_is_shown_before_what_follows() {
+    let toolbox = Toolbox::builder().tool(FnTool::new("work", "works", |_: NoArguments| "done")).build().unwrap();
+    let model = ScriptedModel::new([calls(&["work", "plan"]), calls(&["work", "plan"]), "done".into()]);
+    let shown = Mutex::new(Vec::new());
+    let observer = |event: &Event| shown.lock().unwrap().push(event.clone());
+    let run = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
+    let (_, history) = pollster::block_on(run.execute(&Careless));
+    assert!(history.unwrap().events().skip(1).eq(&*shown.lock().unwrap()), "{shown:?}");
 }
