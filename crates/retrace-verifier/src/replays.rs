@@ -55,7 +55,8 @@ async fn check_recording<'a>(sites: &'a mut [Site], settings: &Settings) -> (&'a
             break;
         };
         let reason = with_causes(&error);
-        n_left = sites.partition_point(|site| site.boundary.executed() < position);
+        // At least the one that was tried, whatever position an environment names.
+        n_left = sites.partition_point(|site| site.boundary.executed() < position).min(n_left - 1);
         sites[n_left..]
             .iter_mut()
             .filter(|site| site.unusable.is_none())

@@ -161,6 +161,8 @@ impl Progressing {
         arms.insert(0, (Arm::Pre, site.boundary.history()));
         let mut jobs = Vec::new();
         for (arm, history) in arms {
+            // Its clones have the hash from here on, instead of each making it from all events.
+            history.sent_hash();
             for sample in 0..setup.settings.samples {
                 let recording = site.boundary.trajectory().id().to_owned();
                 let key = RolloutKey { recording, cut: site.boundary.cut(), arm: arm.clone(), sample };

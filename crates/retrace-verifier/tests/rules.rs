@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use retrace_agent::{Agent, AgentError, RunContext, Turn};
-use retrace_env::{FnTool, NoArguments, ReplayEnvironment, Toolbox, ToolboxBuilder};
+use retrace_env::{
+    CallError, Environment, FnTool, NoArguments, ReplayEnvironment, RestoreError, Toolbox, ToolboxBuilder,
+};
 use retrace_events::cuts::Spacing;
 use retrace_events::{EndReason, Event, Header, History, Outcome, PartBody, Recording, Response, ToolCall, ToolResult};
 use retrace_model::{Answer, Backoff, Cassette, CassetteRecorder, Model, ModelError, Prompt, ScriptedModel, Step};
@@ -341,6 +343,24 @@ fn nothing_runs_at_a_boundary_whose_replay_goes_another_way() {
     let reason = "replay of recording `wrong` diverged at action 3: `count({})` was recorded as a failure and now succeeds \
                   with `3`";
     assert_eq!([ran(0), ran(1), ran(2), ran(3)], [(2, 2, ""), (0, 0, reason), (2, 2, ""), (2, 2, "")]);
+}
+
+#[test]
+fn an_environment_that_names_a_wrong_place_is_not_asked_forever() {
+    struct Lost;
+
+    impl Environment for Lost {
+        fn open(&self) -> BoxFuture<'_, Result<Toolbox, RestoreError>> {
+            let (recording, call, source) =
+                ("a".to_owned(), "count({})".to_owned(), CallError::Environment { message: "lost".to_owned() });
+            Box::pin(std::future::ready(Err(RestoreError::Call { recording, call, position: 1_000, source })))
+        }
+    }
+
+    let lost = Verifier::new(Arc::<Counting>::default(), settings())
+        .strategy("tail", Arc::new(TailWindow::new(2)))
+        .group(Group::new([recording("a", 6)], Arc::new(Lost)));
+    assert!(matches!(refused(lost), VerifyError::NothingReplays { n_boundaries: 2, .. }));
 }
 
 #[test]
