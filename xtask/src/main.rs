@@ -23,7 +23,8 @@ Commands:
                        holds each program against its library; needs Python, Node.js and,
                        once, a network
   live [STEP...]       runs retrace with real parts, and keeps what comes out in `docs/live/`;
-                       needs what its steps are over, and once a network. Steps: model
+                       needs what its steps are over, and once a network. Steps: airline, files,
+                       model
 
 With --check nothing is written: what has drifted, is missing or does not belong is listed.
 
@@ -126,6 +127,17 @@ mod tests {
         for args in [&[][..], &["tidy", "--check"], &["vectors", "--chek"], &["tydi"], &["ci", "ci"]] {
             assert!(parse(args).is_none(), "{args:?}");
         }
+    }
+
+    #[test]
+    fn live_takes_the_names_of_steps() {
+        let steps = |args: &[&str]| match parse(args) {
+            Some(Command::Live { steps }) => Some(steps),
+            _ => None,
+        };
+        assert_eq!(steps(&["live"]), Some(vec![]));
+        assert_eq!(steps(&["live", "model"]), Some(vec!["model".to_owned()]));
+        assert_eq!(steps(&["live", "--model"]), None);
     }
 
     #[test]

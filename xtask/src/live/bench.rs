@@ -6,7 +6,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -19,12 +19,6 @@ pub(super) struct Bench {
     step: &'static str,
     /// Of all steps: each has folders of its own in it.
     cache: PathBuf,
-}
-
-/// What a run of retrace printed.
-pub(super) struct Printed {
-    pub(super) stdout: String,
-    pub(super) stderr: String,
 }
 
 impl Bench {
@@ -63,21 +57,30 @@ impl Bench {
         self.say("building retrace");
         let mut build = cargo(&self.root);
         build.args(["build", "--quiet", "--locked", "--package", "retrace-cli", "--bin", "retrace"]).args(more);
+        // Configurations name what is built by where it is.
+        build.arg("--target-dir").arg(self.root("target"));
         install::step(&mut build, "build what the step runs")
     }
 
-    /// Runs retrace in the root of the repository, and shows what it says. Paths among the arguments start there, too.
-    pub(super) fn retrace(&self, args: &[&str], env: &[(&str, &str)]) -> Result<Printed> {
-        self.say(&format!("retrace {}", args.join(" ")));
-        let mut retrace = cargo(&self.root);
-        retrace.args(["run", "--quiet", "--locked", "--package", "retrace-cli", "--bin", "retrace", "--"]).args(args);
-        retrace.envs(env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let output = retrace.output().context("failed to start cargo")?;
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("retrace printed other than UTF-8");
-        let printed = Printed { stdout: text(output.stdout)?, stderr: text(output.stderr)? };
-        print!("{}{}", printed.stderr, printed.stdout);
+    /// Retrace, to be run in the root of the repository, where paths among the arguments start, too.
+    pub(super) fn command(&self, args: &[&str], variables: &[(&str, &str)]) -> Command {
+        let program = self.root("target/debug").join(format!("retrace{}", env::consts::EXE_SUFFIX));
+        let mut retrace = Command::new(program);
+        retrace.current_dir(&self.root).args(args).envs(variables.iter().copied()).stdin(Stdio::null());
+        retrace
+    }
+
+    /// Runs retrace as [`command`](Self::command) has it. Gives what it printed; what it says beside that is shown as it
+    /// comes.
+    pub(super) fn retrace(&self, args: &[&str], variables: &[(&str, &str)]) -> Result<String> {
+        let shown = args.join(" ");
+        self.say(&format!("retrace {shown}"));
+        let mut retrace = self.command(args, variables);
+        let output = retrace.stderr(Stdio::inherit()).output().context("failed to start retrace")?;
+        let printed = String::from_utf8(output.stdout).context("retrace printed other than UTF-8")?;
+        print!("{printed}");
         if !output.status.success() {
-            bail!("`retrace {}` ended with {}", args.join(" "), output.status);
+            bail!("`retrace {shown}` ended with {}", output.status);
         }
         Ok(printed)
     }

@@ -47,11 +47,11 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     bench.remove(REPORT)?;
     bench.retrace(&["record", "--config", CONFIG], &at_server)?;
     bench.retrace(&["replay", "--config", CONFIG], &[])?;
-    let report = bench.retrace(&["verify", "--config", CONFIG, "--record-cassette", CASSETTE], &at_server)?.stdout;
+    let report = bench.retrace(&["verify", "--config", CONFIG, "--record-cassette", CASSETTE], &at_server)?;
     bench.write(REPORT, &report)?;
     drop(server);
 
-    let again = bench.retrace(&["verify", "--config", CONFIG, "--cassette", CASSETTE], &[])?.stdout;
+    let again = bench.retrace(&["verify", "--config", CONFIG, "--cassette", CASSETTE], &[])?;
     ensure!(again == report, "the cassette gives another report than the model did: compare with `{REPORT}`");
     bench.say(&format!("the report is in `{REPORT}`, and the cassette gives the same without the model"));
     Ok(())
