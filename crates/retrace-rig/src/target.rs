@@ -67,7 +67,8 @@ impl Target {
 /// Whether a name is another, or that other with a date: `claude-sonnet-4-5-20250929` of `claude-sonnet-4-5`.
 fn is_dated(name: &str, of: &str) -> bool {
     name.strip_prefix(of).is_some_and(|date| {
-        date.is_empty() || date.strip_prefix('-').is_some_and(|date| date.bytes().all(|byte| byte.is_ascii_digit()))
+        let is_date = |date: &str| date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit());
+        date.is_empty() || date.strip_prefix('-').is_some_and(is_date)
     })
 }
 
