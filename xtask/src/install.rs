@@ -2,6 +2,7 @@
 //!
 //! A folder says for which pins it was filled, so that a second run needs no network.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -27,6 +28,32 @@ pub(crate) fn python(requirements: &Path, folder: &Path) -> Result<PathBuf> {
     step(pip.arg(requirements), "install the pinned packages: is PyPI within reach?")?;
     fill(folder, &pins)?;
     Ok(python)
+}
+
+/// The packages that a folder's `package.json` and `package-lock.json` name; gives where their programs are.
+pub(crate) fn node(source: &Path, folder: &Path) -> Result<PathBuf> {
+    let pins = read(&source.join("package-lock.json"))?;
+    let programs = folder.join("node_modules/.bin");
+    if is_filled(folder, &pins) {
+        return Ok(programs);
+    }
+    need_node()?;
+    empty(folder)?;
+    for name in ["package.json", "package-lock.json"] {
+        let file = source.join(name);
+        fs::copy(&file, folder.join(name)).with_context(|| format!("failed to copy `{}`", file.display()))?;
+    }
+    npm_packages(folder)?;
+    fill(folder, &pins)?;
+    Ok(programs)
+}
+
+/// The variable `PATH` with a folder before all that is in it.
+pub(crate) fn path_with(folder: &Path) -> Result<String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::join_paths([folder.to_owned()].into_iter().chain(env::split_paths(&path)));
+    let folders = folders.with_context(|| format!("`{}` cannot be put on the PATH", folder.display()))?;
+    folders.into_string().ok().context("the variable PATH is not UTF-8")
 }
 
 /// Npm, working in a folder. On Windows it is a script.

@@ -4,9 +4,12 @@
 //! installed and built for them stays in a cache outside of the repository, so that a second run needs no network. None of
 //! this is a check of ci.
 
+mod airline;
 mod bench;
+mod files;
 mod model;
 mod server;
+mod traces;
 
 use std::path::Path;
 
@@ -20,7 +23,11 @@ struct Step {
     run: fn(&Bench) -> Result<()>,
 }
 
-const STEPS: &[Step] = &[Step { name: "model", run: model::run }];
+const STEPS: &[Step] = &[
+    Step { name: "airline", run: airline::run },
+    Step { name: "files", run: files::run },
+    Step { name: "model", run: model::run },
+];
 
 /// Runs the steps of these names, or all.
 ///
