@@ -19,7 +19,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// What a call gave.
     pub(crate) fn output(&self, answer: CallToolResult, path: Option<&ShownPath>) -> ToolOutput {
-        let mut content: Vec<Part> = answer.content.into_iter().map(part).collect();
+        let mut content: Vec<Part> = answer.content.into_iter().map(|block| part(block, path)).collect();
         let text: String = content.iter().filter_map(Part::as_text).collect();
         let mut error = answer.is_error.unwrap_or(false).then_some("ToolError");
         let is_failure = |text: &str| self.outcome.as_ref().is_some_and(|rule| rule.is_failure(text));
@@ -39,11 +39,11 @@ impl Reading {
             }
         }
         if let Some(path) = path {
-            content.iter_mut().for_each(|part| match &mut part.body {
-                PartBody::Text(text) => *text = path.show(text),
-                PartBody::Media(Media { source: MediaSource::Url(url), .. }) => *url = path.show(url),
-                _ => {}
-            });
+            for part in &mut content {
+                if let PartBody::Text(text) = &mut part.body {
+                    *text = path.show(text);
+                }
+            }
         }
         let outcome = if error.is_some() { Outcome::Error } else { Outcome::Ok };
         ToolOutput { content, outcome, error: error.map(str::to_owned) }
@@ -66,25 +66,25 @@ impl Reading {
 }
 
 /// What a call gave that the server refused on the level of the protocol.
-pub(crate) fn refusal(name: &str, error: &ErrorData) -> ToolOutput {
+pub(crate) fn refusal(name: &str, error: &ErrorData, path: Option<&ShownPath>) -> ToolOutput {
     let kind = match error.code {
         ErrorCode::METHOD_NOT_FOUND => return ToolOutput::not_found(name),
         ErrorCode::INVALID_PARAMS => "InvalidParams",
         ErrorCode::INTERNAL_ERROR => "InternalError",
         _ => "ProtocolError",
     };
-    ToolOutput::failed(kind, error.message.clone())
+    ToolOutput::failed(kind, path.map_or_else(|| error.message.to_string(), |path| path.show(&error.message)))
 }
 
-fn part(block: ContentBlock) -> Part {
+fn part(block: ContentBlock, path: Option<&ShownPath>) -> Part {
     match block {
         ContentBlock::Text(text) => Part::text(text.text),
         ContentBlock::Image(image) => media(image.mime_type, image.data),
         ContentBlock::Audio(audio) => media(audio.mime_type, audio.data),
         ContentBlock::Resource(resource) => match resource.resource {
-            ResourceContents::TextResourceContents { uri, text, .. } => with_uri(Part::text(text), &uri),
+            ResourceContents::TextResourceContents { uri, text, .. } => with_uri(Part::text(text), uri, path),
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                with_uri(media(mime_type.unwrap_or_else(|| "application/octet-stream".to_owned()), blob), &uri)
+                with_uri(media(mime_type.unwrap_or_else(|| "application/octet-stream".to_owned()), blob), uri, path)
             }
             other => json(&other),
         },
@@ -103,8 +103,8 @@ fn media(media_type: String, data: String) -> Part {
 }
 
 /// The part, with the address of the resource that it shows.
-fn with_uri(mut part: Part, uri: &str) -> Part {
-    if let Ok(uri) = Raw::of(uri) {
+fn with_uri(mut part: Part, uri: String, path: Option<&ShownPath>) -> Part {
+    if let Ok(uri) = Raw::of(&path.map_or_else(|| uri.clone(), |path| path.show(&uri))) {
         part.extra.push("uri", uri);
     }
     part
@@ -135,7 +135,7 @@ mod tests {
             {"type": "text", "text": "in /tmp/1/a"},
             {"type": "image", "data": "aGk=", "mimeType": "image/png"},
             {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
-            {"type": "resource", "resource": {"uri": "file:///a", "text": "hi"}},
+            {"type": "resource", "resource": {"uri": "file:///tmp/1/a", "text": "hi"}},
             {"type": "resource", "resource": {"uri": "file:///b", "blob": "aGk=", "mimeType": "application/pdf"}},
             {"type": "resource_link", "uri": "file:///tmp/1/c", "name": "c"},
         ], "structuredContent": {"a": 1}});
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(media(1), (MediaKind::Image, "image/png", data.clone()));
         assert_eq!(media(2), (MediaKind::Audio, "audio/wav", data.clone()));
         assert_eq!(output.content[3].as_text(), Some("hi"));
-        assert_eq!(output.content[3].extra.get("uri").unwrap().get(), "\"file:///a\"");
+        assert_eq!(output.content[3].extra.get("uri").unwrap().get(), "\"file:///workspace/a\"");
         assert_eq!(media(4), (MediaKind::Document, "application/pdf", data));
         let link: Value = serde_json::from_str(output.content[5].as_text().unwrap()).unwrap();
         assert_eq!(link, json!({"type": "resource_link", "uri": "file:///workspace/c", "name": "c"}));
@@ -193,10 +193,13 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_failed_result() {
-        let refuse = |code| refusal("a", &ErrorData { code: ErrorCode(code), message: "no".into(), data: None });
+        let path = ShownPath::new("/tmp/1", "/workspace");
+        let refuse = |code| {
+            refusal("a", &ErrorData { code: ErrorCode(code), message: "no /tmp/1/a".into(), data: None }, Some(&path))
+        };
         assert_eq!(refuse(-32601).outcome, Outcome::NotFound);
         let output = refuse(-32602);
         assert_eq!((output.outcome, output.error.as_deref()), (Outcome::Error, Some("InvalidParams")));
-        assert_eq!((refuse(-32000).outcome, refuse(-32000).text()), (Outcome::Error, "no".to_owned()));
+        assert_eq!((refuse(-32000).outcome, refuse(-32000).text()), (Outcome::Error, "no /workspace/a".to_owned()));
     }
 }

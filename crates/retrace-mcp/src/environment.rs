@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
 use retrace_env::{CallError, Dispatch, Environment, RestoreError, ToolOutput, Toolbox};
-use retrace_events::ToolSpec;
+use retrace_events::{ToolSpec, with_causes};
 use retrace_process::escaped;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,7 +14,7 @@ use crate::config::McpConfig;
 use crate::error::{McpError, names};
 use crate::menu::Menu;
 use crate::pool::Pool;
-use crate::server::{Reply, Server, Setup, SharedSetup};
+use crate::server::{Reply, Server, Setup};
 
 /// An environment whose tools are those of an MCP server.
 ///
@@ -29,7 +29,7 @@ use crate::server::{Reply, Server, Setup, SharedSetup};
 /// It works in a runtime of tokio with I/O and time enabled. A program calls [`settle`](retrace_process::settle) at its
 /// end, after that runtime is gone, so that the last servers have ended and their workspaces are removed.
 pub struct McpEnvironment {
-    setup: SharedSetup,
+    setup: Arc<Setup>,
     menu: Arc<Menu>,
     reading: Arc<Reading>,
     /// One permit where rollouts share a server.
@@ -46,7 +46,7 @@ impl McpEnvironment {
     pub async fn connect(config: McpConfig) -> Result<Self, McpError> {
         let setup = Arc::new(Setup::new(config)?);
         let config = &setup.config;
-        let pool = Pool::new(SharedSetup::clone(&setup));
+        let pool = Pool::new(Arc::clone(&setup));
         let server = setup.start().await?;
         let menu = Menu::new(config, &server.tools(config.start_timeout()).await?)?;
         pool.put(server);
@@ -55,7 +55,7 @@ impl McpEnvironment {
             turns: config.reset_tool.is_some().then(|| Arc::new(Semaphore::new(1))),
             menu: Arc::new(menu),
             pool,
-            setup: SharedSetup::clone(&setup),
+            setup: Arc::clone(&setup),
         };
         let shared = environment.shared_writes();
         if !shared.is_empty() && !config.allow_writes {
@@ -101,7 +101,7 @@ impl McpEnvironment {
             fixed,
             menu: Arc::clone(&self.menu),
             reading: Arc::clone(&self.reading),
-            setup: SharedSetup::clone(&self.setup),
+            setup: Arc::clone(&self.setup),
             _turn: turn,
         };
         if let Some(tool) = &config.reset_tool {
@@ -127,7 +127,7 @@ struct World {
     fixed: Map<String, Value>,
     menu: Arc<Menu>,
     reading: Arc<Reading>,
-    setup: SharedSetup,
+    setup: Arc<Setup>,
     // Given back after the server was let go.
     _turn: Option<OwnedSemaphorePermit>,
 }
@@ -140,7 +140,7 @@ impl World {
         let reply = self.server.call(tool, fixed.collect(), self.setup.config.start_timeout()).await?;
         let output = match reply {
             Reply::Answer(answer) => self.reading.output(answer, None),
-            Reply::Refusal(error) => refusal(tool, &error),
+            Reply::Refusal(error) => refusal(tool, &error, None),
         };
         if output.outcome.is_blocked() {
             return Err(McpError::Reset { tool: tool.to_owned(), problem: escaped(&output.text()) });
@@ -157,20 +157,20 @@ impl Dispatch for World {
             }
             let Some(tool) = self.menu.find(name) else { return Ok(ToolOutput::not_found(name)) };
             let mut arguments = match object(arguments) {
-                Ok(arguments) => Value::Object(arguments),
+                Ok(arguments) => arguments,
                 Err(flaw) => return Ok(ToolOutput::failed("InvalidArguments", format!("invalid arguments: {flaw}"))),
             };
-            if let Some(path) = &self.server.path {
-                path.resolve(&mut arguments);
+            let path = self.server.path.as_ref();
+            if let Some(path) = path {
+                arguments.values_mut().for_each(|value| path.resolve(value));
             }
-            let Value::Object(mut arguments) = arguments else { return Ok(ToolOutput::not_found(name)) };
             for key in &tool.fixed {
                 arguments.insert(key.clone(), self.fixed.get(key).cloned().unwrap_or_default());
             }
             match self.server.call(&tool.name, arguments, self.setup.config.call_timeout()).await {
-                Ok(Reply::Answer(answer)) => Ok(self.reading.output(answer, self.server.path.as_ref())),
-                Ok(Reply::Refusal(error)) => Ok(refusal(name, &error)),
-                Err(error) => Err(CallError::Environment { message: error.to_string() }),
+                Ok(Reply::Answer(answer)) => Ok(self.reading.output(answer, path)),
+                Ok(Reply::Refusal(error)) => Ok(refusal(name, &error, path)),
+                Err(error) => Err(CallError::Environment { message: with_causes(&error) }),
             }
         })
     }

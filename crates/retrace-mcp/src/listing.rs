@@ -1,15 +1,17 @@
 //! The tools that a server lists, page by page.
 
-use retrace_process::escaped;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, CustomResult, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
 use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
 
+/// Pages that are asked for: a list that is longer has no end.
+const MAX_PAGES: usize = 100;
+
 /// All tools; or, of a list that cannot be read, what is wrong with it, as a predicate.
 pub(crate) async fn list(server: &Peer<RoleClient>) -> Result<Result<Vec<Tool>, String>, ServiceError> {
     let (mut tools, mut cursor) = (Vec::new(), None);
-    loop {
+    for _ in 0..MAX_PAGES {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let request = ListToolsRequest::with_param(params);
         match server.send_request(ClientRequest::ListToolsRequest(request)).await? {
@@ -25,17 +27,18 @@ pub(crate) async fn list(server: &Peer<RoleClient>) -> Result<Result<Vec<Tool>, 
             return Ok(Ok(tools));
         }
     }
+    Ok(Err(format!("lists tools without end: there is more after {MAX_PAGES} pages")))
 }
 
 /// The first tool of a page that is none.
 fn flaw(page: &Value) -> String {
     for tool in page["tools"].as_array().into_iter().flatten() {
         if let Err(error) = serde_json::from_value::<Tool>(tool.clone()) {
-            let name = escaped(tool["name"].as_str().unwrap_or("without a name"));
+            let name = tool["name"].as_str().unwrap_or("without a name");
             let what = match &tool["inputSchema"] {
-                Value::Object(_) => escaped(&error.to_string()),
+                Value::Object(_) => error.to_string(),
                 Value::Null => "it has no `inputSchema`".to_owned(),
-                other => format!("its `inputSchema` is no JSON Schema but `{}`", escaped(&other.to_string())),
+                other => format!("its `inputSchema` is no JSON Schema but `{other}`"),
             };
             return format!("lists the tool `{name}`, which is none: {what}");
         }

@@ -5,49 +5,78 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use retrace_process::escaped;
+use retrace_process::Process;
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Bytes that are kept of a line.
-const MAX_KEPT: usize = 200;
+/// The longest line that a server may write, in bytes. The client would pass over it and wait for an answer for ever.
+pub(crate) const MAX_LINE: usize = rmcp::transport::async_rw::DEFAULT_MAX_LINE_LENGTH;
+/// Bytes that are kept of a line that is no message.
+const MAX_KEPT: usize = 400;
 
 /// The last line that was no message: a client passes over them, but if no answer comes they are the reason.
 #[derive(Clone, Default)]
-pub(crate) struct Garbage(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Garbage(Arc<Mutex<Line>>);
 
-/// A standard output that is read through.
+/// A line, as far as it is kept.
+#[derive(Default)]
+struct Line {
+    start: Vec<u8>,
+    n_bytes: usize,
+}
+
+/// A standard output that is read through. A line that is too long ends it with an error.
 pub(crate) struct Overheard<R> {
     inner: R,
-    line: Vec<u8>,
+    line: Line,
     garbage: Garbage,
 }
 
 impl Garbage {
     /// The line as messages show it, if there was one.
-    pub(crate) fn last(&self) -> Option<String> {
+    pub(crate) fn quoted(&self, writer: &Process) -> Option<String> {
+        self.last().map(|(start, is_whole)| match is_whole {
+            true => format!("`{}`", writer.quoted(&start)),
+            false => format!("`{}…`", writer.quoted_start(&start)),
+        })
+    }
+
+    /// Whether it was too long.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).n_bytes > MAX_LINE
+    }
+
+    /// The start of the line, and whether that is all of it.
+    fn last(&self) -> Option<(String, bool)> {
         let line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (!line.is_empty()).then(|| escaped(&String::from_utf8_lossy(&line)))
+        let start = String::from_utf8_lossy(&line.start).trim().to_owned();
+        (line.n_bytes > 0).then(|| (start, line.n_bytes <= MAX_KEPT))
     }
 }
 
 impl<R> Overheard<R> {
     pub(crate) fn new(inner: R) -> (Self, Garbage) {
         let garbage = Garbage::default();
-        (Self { inner, line: Vec::new(), garbage: garbage.clone() }, garbage)
+        (Self { inner, line: Line::default(), garbage: garbage.clone() }, garbage)
     }
 
-    fn hear(&mut self, bytes: &[u8]) {
+    fn hear(&mut self, bytes: &[u8]) -> io::Result<()> {
         for chunk in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = MAX_KEPT.saturating_sub(self.line.len());
-            self.line.extend(&chunk[..chunk.len().min(room)]);
-            if chunk.ends_with(b"\n") {
-                let line = self.line.trim_ascii();
-                if !line.is_empty() && !line.starts_with(b"{") && !line.starts_with(b"[") {
-                    *self.garbage.0.lock().unwrap_or_else(PoisonError::into_inner) = line.to_vec();
+            let room = MAX_KEPT - self.line.start.len();
+            self.line.start.extend(&chunk[..chunk.len().min(room)]);
+            self.line.n_bytes += chunk.len();
+            let is_too_long = self.line.n_bytes > MAX_LINE;
+            if is_too_long || chunk.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.line);
+                let start = line.start.trim_ascii_start();
+                if is_too_long || !start.is_empty() && !start.starts_with(b"{") && !start.starts_with(b"[") {
+                    *self.garbage.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
                 }
-                self.line.clear();
+            }
+            if is_too_long {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
             }
         }
+        Ok(())
     }
 }
 
@@ -55,8 +84,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Overheard<R> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
-        self.hear(&buf.filled()[before..]);
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.hear(&buf.filled()[before..]))
     }
 }
 
@@ -68,11 +96,22 @@ mod tests {
 
     #[tokio::test]
     async fn lines_that_are_no_messages_are_heard_and_all_is_passed_on() {
-        let text = format!("{{\"id\":1}}\n  \n{}\nBanner \u{1b}[1m\n{{\"id\":2}}\npart", "x".repeat(1000));
+        let text = format!("{{\"id\":1}}\n  \n{}\nBanner \n{{\"id\":2}}\npart", "x".repeat(1000));
         let (mut overheard, garbage) = Overheard::new(text.as_bytes());
         assert_eq!(garbage.last(), None);
         let mut read = String::new();
         overheard.read_to_string(&mut read).await.unwrap();
-        assert_eq!((read, garbage.last().as_deref()), (text, Some(r"Banner \u{1b}[1m")));
+        assert_eq!((read, garbage.last()), (text, Some(("Banner".to_owned(), true))));
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_ends_the_talk() {
+        let (mut overheard, garbage) = Overheard::new(tokio::io::repeat(b'{'));
+        let mut chunk = vec![0; 1 << 20];
+        let mut n_read = 0;
+        while let Ok(n) = overheard.read(&mut chunk).await {
+            n_read += n;
+        }
+        assert_eq!((n_read, garbage.last()), (MAX_LINE, Some(("{".repeat(MAX_KEPT), false))));
     }
 }

@@ -1,16 +1,16 @@
 //! The pool: servers that start ahead of need.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::JoinHandle;
 
 use crate::error::McpError;
-use crate::server::{Server, SharedSetup};
+use crate::server::{Server, Setup};
 
 /// Servers that start or wait, the oldest first.
 pub(crate) struct Pool {
-    setup: SharedSetup,
+    setup: Arc<Setup>,
     starting: Mutex<VecDeque<Starting>>,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Pool {
 struct Starting(JoinHandle<Result<Server, McpError>>);
 
 impl Pool {
-    pub(crate) fn new(setup: SharedSetup) -> Self {
+    pub(crate) fn new(setup: Arc<Setup>) -> Self {
         Self { setup, starting: Mutex::default() }
     }
 
@@ -49,7 +49,7 @@ impl Pool {
     }
 
     fn start(&self) -> Starting {
-        let setup = SharedSetup::clone(&self.setup);
+        let setup = Arc::clone(&self.setup);
         Starting(tokio::spawn(async move { setup.start().await }))
     }
 }

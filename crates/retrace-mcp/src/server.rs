@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::env;
 use std::error::Error as _;
-use std::fmt::Display;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use retrace_process::{Process, ProcessError, Program, Workspace, WorkspaceError, escaped};
+use retrace_process::{Hidden, Process, ProcessError, Program, Workspace, WorkspaceError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ErrorData, Implementation, JsonObject,
     Tool,
@@ -26,7 +25,7 @@ use rmcp::{RoleClient, ServiceExt};
 use crate::config::McpConfig;
 use crate::error::McpError;
 use crate::listing::list;
-use crate::overheard::{Garbage, Overheard};
+use crate::overheard::{Garbage, MAX_LINE, Overheard};
 use crate::placeholders::{Placeholders, with_variables};
 use crate::shown_path::ShownPath;
 
@@ -57,7 +56,7 @@ pub(crate) struct Server {
 /// What is behind a server, for when it fails.
 enum Talk {
     Program { process: Process, garbage: Garbage },
-    Address { shown: String, hidden: Vec<String> },
+    Address { shown: String, hidden: Hidden },
 }
 
 /// What a request gave.
@@ -174,7 +173,7 @@ impl Setup {
         let url = placeholders.fill(url);
         // The address may hold a key, so messages have it as the configuration has it.
         let shown = self.config.url.clone().unwrap_or_default();
-        let hidden = hidden.iter().chain([&url]).cloned().collect();
+        let hidden = Hidden::new(hidden.iter().chain([&url]).cloned());
         let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers);
         let talk = Talk::Address { shown, hidden };
         let hello = client_config().serve(StreamableHttpClientTransport::with_client(client.clone(), config));
@@ -192,15 +191,19 @@ impl Server {
         !has_ended && !self.service.is_closed()
     }
 
-    /// All that it lists.
+    /// All that it lists, as the agent is to see it.
     pub(crate) async fn tools(&self, limit: Duration) -> Result<Vec<Tool>, McpError> {
-        match self.ask("list its tools", limit, list(&self.service)).await? {
-            Reply::Answer(Ok(tools)) => Ok(tools),
-            Reply::Answer(Err(flaw)) => Err(self.peer.failure(&flaw).await),
-            Reply::Refusal(error) => {
-                Err(self.peer.failure(&format!("does not list its tools: {}", escaped(&error.message))).await)
+        let problem = match self.ask("list its tools", limit, list(&self.service)).await? {
+            Reply::Answer(Ok(mut tools)) => {
+                if let Some(path) = &self.path {
+                    tools.iter_mut().for_each(|tool| show(tool, path));
+                }
+                return Ok(tools);
             }
-        }
+            Reply::Answer(Err(flaw)) => self.peer.quoted(&flaw),
+            Reply::Refusal(error) => format!("does not list its tools: {}", self.peer.quoted(&error.message)),
+        };
+        Err(self.peer.broken(&problem))
     }
 
     /// What a call gives.
@@ -211,7 +214,7 @@ impl Server {
         limit: Duration,
     ) -> Result<Reply<CallToolResult>, McpError> {
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let doing = format!("answer a call of `{}`", escaped(tool));
+        let doing = format!("answer a call of `{}`", self.peer.quoted(tool));
         self.ask(&doing, limit, self.service.call_tool(request)).await
     }
 
@@ -239,23 +242,32 @@ impl Talk {
             Self::Program { process, garbage } => process.timed(doing, limit, work).await.map_err(|error| {
                 let ProcessError::TimedOut { program, doing, limit, stderr } = error else { return error.into() };
                 // What it wrote instead is what to look at.
-                let doing = garbage.last().map_or(doing.clone(), |line| format!("{doing}, but wrote `{line}`,"));
+                let doing = garbage.quoted(process).map_or(doing.clone(), |line| format!("{doing}, but wrote {line},"));
                 ProcessError::TimedOut { program, doing, limit, stderr }.into()
             }),
-            Self::Address { shown, .. } => tokio::time::timeout(limit, work).await.map_err(|_| McpError::Http {
-                url: shown.clone(),
-                problem: format!("it did not {doing} within {} s", limit.as_secs_f64()),
-            }),
+            Self::Address { .. } => tokio::time::timeout(limit, work)
+                .await
+                .map_err(|_| self.broken(&format!("did not {doing} within {} s", limit.as_secs_f64()))),
         }
     }
 
-    /// The error to tell for a problem, a predicate.
+    /// The error to tell when it cannot be talked to, for a problem, a predicate.
     async fn failure(&self, problem: &str) -> McpError {
-        match self {
-            Self::Program { process, garbage } => {
-                let line = garbage.last().map(|line| format!(", and wrote `{line}`, which is no message"));
-                process.failure(format!("{problem}{}", line.unwrap_or_default())).await.into()
+        let Self::Program { process, garbage } = self else { return self.broken(problem) };
+        match garbage.quoted(process) {
+            None => process.failure(problem).await.into(),
+            // Should it have ended, that is because nobody listens any more.
+            Some(line) if garbage.is_too_long() => {
+                self.broken(&format!("wrote a line of more than {} MB: {line}", MAX_LINE >> 20))
             }
+            Some(line) => process.failure(format!("{problem}, and wrote {line}, which is no message")).await.into(),
+        }
+    }
+
+    /// The error to tell when what it answers cannot be used, for a problem, a predicate.
+    fn broken(&self, problem: &str) -> McpError {
+        match self {
+            Self::Program { process, .. } => process.broken(problem).into(),
             Self::Address { shown, .. } => McpError::Http { url: shown.clone(), problem: format!("it {problem}") },
         }
     }
@@ -263,16 +275,38 @@ impl Talk {
     /// An error of the transport as a predicate, without what must not be shown.
     fn told(&self, error: &(dyn std::error::Error + 'static)) -> String {
         if let Some(StreamableHttpError::Client(error)) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-            return http_problem(error);
+            return self.http_problem(error);
         }
-        let mut text = error.to_string();
-        if let Self::Address { hidden, .. } = self {
-            for secret in hidden.iter().filter(|secret| !secret.is_empty()) {
-                text = text.replace(secret, "***");
-            }
-        }
-        format!("cannot be talked to: {}", escaped(&text))
+        format!("cannot be talked to: {}", self.quoted(&error.to_string()))
     }
+
+    /// A failure of HTTP as a predicate, without the address.
+    fn http_problem(&self, error: &reqwest::Error) -> String {
+        if let Some(status) = error.status() {
+            return format!("answered with HTTP status {status}");
+        }
+        let mut problem = if error.is_connect() { "cannot be reached" } else { "cannot be talked to" }.to_owned();
+        let mut source = error.source();
+        while let Some(inner) = source {
+            problem = format!("{problem}: {}", self.quoted(&inner.to_string()));
+            source = inner.source();
+        }
+        problem
+    }
+
+    /// What the server says, as an error may quote it.
+    fn quoted(&self, text: &str) -> String {
+        match self {
+            Self::Program { process, .. } => process.quoted(text),
+            Self::Address { hidden, .. } => hidden.escaped(text),
+        }
+    }
+}
+
+/// Takes the path of the workspace out of what the agent is shown of a tool.
+fn show(tool: &mut Tool, path: &ShownPath) {
+    tool.description = tool.description.take().map(|text| path.show(&text).into());
+    Arc::make_mut(&mut tool.input_schema).values_mut().for_each(|value| path.show_value(value));
 }
 
 /// What was wrong with the answer to `initialize`, as a predicate.
@@ -281,24 +315,10 @@ fn hello_problem(error: &ClientInitializeError, talk: &Talk) -> String {
         ClientInitializeError::ConnectionClosed(_) => {
             "closed the connection before it answered `initialize`".to_owned()
         }
-        ClientInitializeError::JsonRpcError(error) => format!("refused `initialize`: {}", escaped(&error.message)),
+        ClientInitializeError::JsonRpcError(error) => format!("refused `initialize`: {}", talk.quoted(&error.message)),
         ClientInitializeError::TransportError { error, .. } => talk.told(&*error.error),
         error => talk.told(error),
     }
-}
-
-/// A failure of HTTP as a predicate, without the address.
-fn http_problem(error: &reqwest::Error) -> String {
-    if let Some(status) = error.status() {
-        return format!("answered with HTTP status {status}");
-    }
-    let mut problem = if error.is_connect() { "cannot be reached" } else { "cannot be talked to" }.to_owned();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        problem = format!("{problem}: {}", escaped(&inner.to_string()));
-        source = inner.source();
-    }
-    problem
 }
 
 /// Redirects are not followed, since the headers would be sent along.
@@ -310,18 +330,19 @@ fn http_client() -> Result<reqwest::Client, McpError> {
         .redirect(Policy::none())
         // As the transport's own client: a connection whose last answer was not read to its end stalls when it is reused.
         .pool_max_idle_per_host(0);
-    client
-        .build()
-        .map_err(|error| McpError::Config { message: format!("HTTPS is not available: {}", describe(&error)) })
-}
-
-fn describe(error: &impl Display) -> String {
-    escaped(&error.to_string())
+    client.build().map_err(|error| McpError::Config { message: format!("HTTPS is not available: {error}") })
 }
 
 async fn copy(template: PathBuf) -> Result<Workspace, McpError> {
-    let copied = tokio::task::spawn_blocking(move || Workspace::copy(&template)).await;
-    Ok(copied.unwrap_or_else(|_| Err(WorkspaceError::NoTemplate { template: PathBuf::new() }))?)
+    let copied = tokio::task::spawn_blocking({
+        let template = template.clone();
+        move || Workspace::copy(&template)
+    });
+    // It does not panic, so the runtime is about to end.
+    copied
+        .await
+        .unwrap_or_else(|error| Err(WorkspaceError::Io { path: template, source: error.into() }))
+        .map_err(Into::into)
 }
 
 fn client_config() -> ClientConfig {
@@ -331,6 +352,3 @@ fn client_config() -> ClientConfig {
 fn invalid(place: &str) -> McpError {
     McpError::Config { message: format!("`{place}` is no header that can be sent") }
 }
-
-/// Shared by all that start servers.
-pub(crate) type SharedSetup = Arc<Setup>;

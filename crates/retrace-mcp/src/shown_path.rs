@@ -18,29 +18,46 @@ impl ShownPath {
 
     /// A result's text, as the agent sees it.
     pub(crate) fn show(&self, text: &str) -> String {
-        replace_path(text, &self.real, &self.shown)
+        // Whatever stands before it, such as a colour of a terminal or a `\n` of JSON, nothing else is called so.
+        replace_path(text, &self.real, &self.shown, |_| true)
+    }
+
+    /// A value whose texts are shown so.
+    pub(crate) fn show_value(&self, value: &mut Value) {
+        for_each_text(value, &|text| *text = self.show(text));
     }
 
     /// An argument, as the server needs it.
     pub(crate) fn resolve(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => *text = replace_path(text, &self.shown, &self.real),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.resolve(item)),
-            Value::Object(members) => members.values_mut().for_each(|value| self.resolve(value)),
-            _ => {}
-        }
+        for_each_text(value, &|text| *text = replace_path(text, &self.shown, &self.real, is_start));
     }
 }
 
-/// The text with `from` replaced where it stands as a whole path or as the start of one: `/work` in `cd /work/a` and in
-/// `file:///work`, but not in `/home/work`, `/workshop` and `/work-2`.
-fn replace_path(text: &str, from: &str, to: &str) -> String {
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '~');
+fn for_each_text(value: &mut Value, change: &impl Fn(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| for_each_text(item, change)),
+        Value::Object(members) => members.values_mut().for_each(|value| for_each_text(value, change)),
+        _ => {}
+    }
+}
+
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '~')
+}
+
+/// Whether a path may start behind a text: `/work` in `cd /work/a` and in `file:///work`, but not in `/home/work`.
+fn is_start(before: &str) -> bool {
+    // An address has an empty host before its path.
+    before.ends_with("://") || !before.ends_with(|c| is_name(c) || matches!(c, '/' | '.'))
+}
+
+/// The text with `from` replaced where it starts and stands for a whole path or is the start of one: `/work` in `/work/a`,
+/// but not in `/workshop` and `/work-2`.
+fn replace_path(text: &str, from: &str, to: &str, starts: impl Fn(&str) -> bool) -> String {
     let (mut replaced, mut done) = (String::new(), 0);
     for (start, _) in text.match_indices(from) {
         let (before, after) = (&text[..start], &text[start + from.len()..]);
-        // An address has an empty host before its path.
-        let starts = before.ends_with("://") || !before.ends_with(|c| is_name(c) || matches!(c, '/' | '.'));
         // A dot may end a sentence, or go on with the name.
         let mut next = after.chars();
         let ends = match next.next() {
@@ -48,7 +65,7 @@ fn replace_path(text: &str, from: &str, to: &str) -> String {
             Some(c) => !is_name(c),
             None => true,
         };
-        if starts && ends && start >= done {
+        if starts(before) && ends {
             replaced.push_str(&text[done..start]);
             replaced.push_str(to);
             done = start + from.len();
@@ -77,6 +94,11 @@ mod tests {
         assert_eq!(
             path.show("in /tmp/x/1. not /tmp/x/1.txt, file:///tmp/x/1/a /tmp/x/12"),
             "in /work. not /tmp/x/1.txt, file:///work/a /tmp/x/12"
+        );
+        // As JSON spells a line feed, and a terminal a colour.
+        assert_eq!(
+            path.show("{\"out\":\"a\\n/tmp/x/1/b\\n\"} \u{1b}[34m/tmp/x/1\u{1b}[0m"),
+            "{\"out\":\"a\\n/work/b\\n\"} \u{1b}[34m/work\u{1b}[0m"
         );
     }
 

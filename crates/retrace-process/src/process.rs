@@ -11,7 +11,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use crate::error::ProcessError;
 use crate::keeper::{self, Owned};
 use crate::program::Program;
-use crate::shown::Hidden;
+use crate::shown::{Hidden, escaped};
 use crate::stderr_tail::StderrTail;
 
 /// What is written to a program.
@@ -100,6 +100,11 @@ impl Process {
     /// names look like secrets.
     pub fn quoted(&self, text: &str) -> String {
         self.hidden.escaped(text)
+    }
+
+    /// The same of a text that goes on where it was cut, perhaps within such a value.
+    pub fn quoted_start(&self, text: &str) -> String {
+        escaped(self.hidden.strip_start(text).as_str())
     }
 
     /// How it ended, if it has.

@@ -54,8 +54,21 @@ impl Hidden {
         escaped(&self.strip(text))
     }
 
+    /// The start of a text that was cut, without them and without what may be the start of one.
+    pub(crate) fn strip_start(&self, text: &str) -> String {
+        let mut text = self.strip(text);
+        text.truncate(text.floor_char_boundary(text.len().saturating_sub(self.longest())));
+        text
+    }
+
+    /// The end of a text that was cut, without them and without what may be the end of one.
+    pub(crate) fn strip_end(&self, text: &str) -> String {
+        let text = self.strip(text);
+        text[text.ceil_char_boundary(self.longest())..].to_owned()
+    }
+
     /// The length of the longest in bytes.
-    pub(crate) fn longest(&self) -> usize {
+    fn longest(&self) -> usize {
         self.values.first().map_or(0, String::len)
     }
 }
@@ -78,6 +91,16 @@ mod tests {
         let key = "k".repeat(MAX);
         let hidden = Hidden::new([key.clone()]);
         assert!(!hidden.escaped(&format!("{}{key}", "x".repeat(MAX))).contains("kk"));
+    }
+
+    #[test]
+    fn no_part_of_a_hidden_value_is_shown_of_a_text_that_was_cut() {
+        let hidden = Hidden::new(["0123456789".to_owned()]);
+        let text = format!("{}0123456789{}", "é".repeat(20), "ü".repeat(20));
+        for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+            let shown = [hidden.strip_start(&text[..cut]), hidden.strip_end(&text[cut..])];
+            assert!(!shown.iter().any(|text| text.contains(char::is_numeric)), "{cut}: {shown:?}");
+        }
     }
 
     proptest! {

@@ -48,10 +48,8 @@ impl StderrTail {
     /// The last lines, on one line, escaped, cut short, and without a hidden value.
     pub(crate) fn shown(&self) -> String {
         let kept: Vec<u8> = self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-        let text = self.hidden.strip(&String::from_utf8_lossy(&kept));
-        // Where something was dropped, the rest may start within a hidden value.
-        let start = if kept.len() < MAX_KEPT { 0 } else { text.ceil_char_boundary(self.hidden.longest()) };
-        let text = &text[start..];
+        let text = String::from_utf8_lossy(&kept);
+        let text = if kept.len() < MAX_KEPT { self.hidden.strip(&text) } else { self.hidden.strip_end(&text) };
         let lines: Vec<_> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(escaped).collect();
         lines[lines.len().saturating_sub(MAX_LINES)..].join(" | ")
     }

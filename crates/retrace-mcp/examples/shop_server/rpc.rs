@@ -20,6 +20,7 @@ pub(crate) enum Listing {
     Tools,
     Nothing,
     Flawed,
+    Endless,
 }
 
 /// Whether a message calls a tool.
@@ -56,13 +57,13 @@ impl Shops {
     /// Two tools a page.
     fn page(&self, cursor: Option<&str>) -> Value {
         let tools = match self.listing {
-            Listing::Tools => self.tools(),
+            Listing::Tools | Listing::Endless => self.tools(),
             Listing::Nothing => Vec::new(),
             Listing::Flawed => vec![json!({"name": "crooked", "inputSchema": "none"})],
         };
         let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
         let page: Vec<_> = tools.iter().skip(start).take(2).collect();
-        match start + 2 < tools.len() {
+        match start + 2 < tools.len() || matches!(self.listing, Listing::Endless) {
             true => json!({"tools": page, "nextCursor": (start + 2).to_string()}),
             false => json!({"tools": page}),
         }

@@ -46,6 +46,12 @@ async fn failures_are_results() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_asks_and_tells_the_client_things_is_answered() {
+    let toolbox = open(&connect(shop("--nosy")).await).await;
+    assert_ne!(login(&toolbox).await, login(&toolbox).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tools_have_the_names_and_arguments_of_the_configuration() {
     let environment = connect(config(
         r#"
@@ -82,12 +88,13 @@ async fn each_rollout_has_a_copy_of_the_workspace_under_one_name() {
         while read -r line; do
           case $line in
             *'"initialize"'*) echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}' ;;
-            *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"write","inputSchema":{"type":"object"}}]}}' ;;
+            *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"write","description":"Writes in '"$1"'.","inputSchema":{"type":"object","properties":{"path":{"default":"'"$1"'/a"}}}}]}}' ;;
             *'"tools/call"'*)
+              id=${line#*'"id":'}; id=${id%%[,\}]*}
               path=${line#*'"path":"'}; path=${path%%'"'*}
+              [ -f "$path" ] || { echo '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32602,"message":"no '"$path"'"}}'; continue; }
               before=$(cat "$path")
               echo changed > "$path"
-              id=${line#*'"id":'}; id=${id%%[,\}]*}
               echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"content":[{"type":"text","text":"'"$path held $before, in $1"'"}]}}' ;;
           esac
         done
@@ -97,12 +104,17 @@ async fn each_rollout_has_a_copy_of_the_workspace_under_one_name() {
     config.args = ["-c", script, "sh", "{workspace}"].map(str::to_owned).to_vec();
     config.workspace = Some(template.path().to_owned());
     let environment = connect(config).await;
+    let tool = &environment.tools()[0];
+    assert_eq!(tool.description.as_deref(), Some("Writes in /project."));
+    assert_eq!(tool.parameters["properties"]["path"]["default"], "/project/a");
     for _ in 0..2 {
         let toolbox = open(&environment).await;
         let output = call(&toolbox, "write", r#"{"path":"/project/notes.txt"}"#).await;
         assert_eq!(output.text(), "/project/notes.txt held hello, in /project");
         let output = call(&toolbox, "write", r#"{"path":"/project/notes.txt"}"#).await;
         assert_eq!(output.text(), "/project/notes.txt held changed, in /project");
+        let output = call(&toolbox, "write", r#"{"path":"/project/other"}"#).await;
+        assert_eq!(output.text(), "no /project/other");
     }
     assert_eq!(fs::read_to_string(template.path().join("notes.txt")).unwrap(), "hello");
 }
