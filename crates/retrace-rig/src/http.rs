@@ -19,7 +19,7 @@ use crate::config::ConfigError;
 /// No answer is larger than this, whatever a server sends.
 const LARGEST: usize = 64 << 20;
 
-/// How long a server may take to be reached.
+/// How long a server may take to be reached, or half of the time limit if that is less.
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// The HTTP client of a model. Proxies are those of the environment. A redirect is an answer and is not followed, since
@@ -62,7 +62,7 @@ impl Http {
         let _ = rustls::crypto::ring::default_provider().install_default();
         reqwest::Client::builder()
             .user_agent(concat!("retrace/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT.min(timeout))
+            .connect_timeout(CONNECT.min(timeout / 2))
             .timeout(timeout)
             .redirect(Policy::none())
             .build()
@@ -174,10 +174,11 @@ impl HttpClientExt for Http {
 
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
-        let kind = if error.is_timeout() {
-            FailureKind::TimedOut
-        } else if error.is_connect() {
+        // A connection that is not made in time is both.
+        let kind = if error.is_connect() {
             FailureKind::Unreachable
+        } else if error.is_timeout() {
+            FailureKind::TimedOut
         } else {
             FailureKind::Broken
         };

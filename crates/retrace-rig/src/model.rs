@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use retrace_events::{Event, PartBody, Raw, Response, ToolSpec};
+use retrace_events::tokens::Tokens;
+use retrace_events::{Event, ToolSpec};
 use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt, Rules, Spelling};
 use rig_core::DynModel;
 use rig_core::catalog::{Catalog, ModelSpec, Sampling};
@@ -170,7 +171,9 @@ impl RigModel {
         let answer = self.model.call(request).await.map_err(|error| self.context.error(&error))?;
         let n_calls = prompt.history.events().flat_map(Event::tool_calls).count();
         let response = decode(answer, n_calls)?;
-        if texts(&response).any(|text| self.context.secrets.stand_in(text)) {
+        // As a recording would keep it; what cannot be written cannot be searched.
+        let kept = serde_json::to_string(&Event::Response(response.clone()));
+        if kept.map_or(true, |kept| self.context.secrets.stand_in(&kept)) {
             return Err(ModelError::Unusable { message: "the answer holds the key that was sent".to_owned() });
         }
         Ok(Answer { response, sent: Some(sent) })
@@ -212,14 +215,15 @@ impl Model for RigModel {
         Box::pin(self.ask(prompt))
     }
 
-    /// Only the names of tools: ids, pairs and the order of messages are put right when a prompt is rendered.
+    /// Only the names of tools and media: ids, pairs and the order of messages are put right when a prompt is rendered.
     fn rules(&self) -> Rules {
         let names = match self.provider.vendor() {
             "openai" | "azure.openai" => Spelling::Word { most: 64 },
             "anthropic" => Spelling::Word { most: 128 },
             _ => Spelling::NotEmpty,
         };
-        Rules { names, ..Rules::default() }
+        let window = self.context_window().map(Tokens);
+        Rules { names, text_only: !self.target.takes_images(), window, ..Rules::default() }
     }
 }
 
@@ -227,17 +231,6 @@ impl fmt::Debug for RigModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RigModel").field("config", &self.config).finish_non_exhaustive()
     }
-}
-
-/// All text of an answer that a recording would keep.
-fn texts(response: &Response) -> impl Iterator<Item = &str> {
-    let parts = response.content.iter().flat_map(|part| match &part.body {
-        PartBody::Text(text) => vec![&**text],
-        PartBody::Thinking(thinking) => vec![&*thinking.text],
-        PartBody::ToolCall(call) => vec![&*call.id, &*call.name, &*call.arguments],
-        PartBody::System(_) | PartBody::Media(_) => Vec::new(),
-    });
-    parts.chain(response.model.as_deref()).chain(response.provider_data.as_ref().map(Raw::get))
 }
 
 /// The settings that are set, as the configuration and the providers spell them.

@@ -16,16 +16,14 @@ const TELLING: usize = 8;
 const LONGEST: usize = 64 << 10;
 
 impl Secrets {
-    /// The secrets, each also as an address spells it.
+    /// The secrets, each also as an address and as JSON spells it.
     pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut all = Vec::new();
         for secret in secrets.into_iter().filter(|secret| !secret.is_empty()) {
-            all.push(secret.to_owned());
-            let spelled = percent_encoded(secret);
-            if spelled != secret {
-                all.push(spelled);
-            }
+            let escaped = secret.replace('\\', r"\\").replace('"', r#"\""#);
+            all.extend([escaped, secret.to_owned(), percent_encoded(secret)]);
         }
+        all.dedup();
         Self(all)
     }
 
@@ -114,6 +112,8 @@ mod tests {
         check("sk-proj", "sk-proj");
         assert!(secrets.stand_in(r#"{"echo":"sk-proj-4f9d/8c+21aa"}"#) && !secrets.stand_in("a cab"));
         assert_eq!(format!("{secrets:?}"), "Secrets(3)");
+        let quoted = Secrets::new([r#"pass"word\s"#]);
+        assert!(quoted.stand_in(r#"{"echo":"pass\"word\\s"}"#));
     }
 
     proptest! {

@@ -76,10 +76,13 @@ async fn no_text_holds_the_key() {
             assert!(!shown.contains(&KEY[KEY.len() - 8..]) && !shown.contains(&KEY[..8]), "{name} {status}: {shown}");
         }
     }
-    let echo = json!({"choices": [{"index": 0, "finish_reason": "stop",
-        "message": {"role": "assistant", "content": format!("You sent {KEY}.")}}]});
-    let error = error(&model("openai:m", &Server::json(echo))).await;
-    assert_eq!(error.to_string(), "unusable answer: the answer holds the key that was sent");
+    let said = format!("You sent {KEY}.");
+    for (content, finish_reason) in [(&*said, "stop"), ("Yes.", KEY)] {
+        let echo = json!({"choices": [{"index": 0, "finish_reason": finish_reason,
+            "message": {"role": "assistant", "content": content}}]});
+        let error = error(&model("openai:m", &Server::json(echo))).await;
+        assert_eq!(error.to_string(), "unusable answer: the answer holds the key that was sent");
+    }
 }
 
 #[tokio::test]
@@ -108,6 +111,24 @@ async fn a_server_that_is_not_there_is_found_out_before_anything_is_spent() {
     let ModelError::Unavailable { message, .. } = &error else { panic!("{error:?}") };
     assert!(message.starts_with(&format!("cannot connect to http://127.0.0.1:{port}/v1: ")), "{message}");
     assert!(message.contains("refused") && message.ends_with("is `base_url` right?"), "{message}");
+}
+
+/// What listens there takes no more connections, as a machine behind a firewall does.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_that_takes_no_connection_is_not_reached() {
+    let full = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = full.local_addr().unwrap();
+    let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok();
+    let _waiting: Vec<_> = std::iter::from_fn(connect).collect();
+    let config = RigConfig {
+        base_url: Some(format!("http://{address}/v1")),
+        timeout_seconds: 1,
+        ..RigConfig::new("llamacpp:m")
+    };
+    let error = error(&RigModel::new(config, &|_| None).unwrap()).await;
+    let ModelError::Unavailable { message, .. } = &error else { panic!("{error:?}") };
+    assert!(message.starts_with(&format!("cannot connect to http://{address}/v1: ")), "{message}");
 }
 
 #[tokio::test]
