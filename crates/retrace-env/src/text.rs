@@ -17,8 +17,7 @@ pub(crate) fn shorten(text: &str, max: usize) -> String {
 
 /// What a panic said; where it happened is a place on some machine and left out.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    shorten(text.unwrap_or("no message"), MAX_TEXT)
+    shorten(retrace_events::panic_text(panic), MAX_TEXT)
 }
 
 /// What of two texts shows where they part, each cut short: a little of what they share, then what they do not.

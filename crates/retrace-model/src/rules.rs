@@ -4,14 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use retrace_events::pairing::{PairedCall, Pairing, PlacedResult, pair};
-use retrace_events::{Event, History};
+use retrace_events::tokens::Tokens;
+use retrace_events::{Event, History, MediaKind, PartBody};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::prompt::Prompt;
 use crate::quote::quoted;
 
-/// What a provider refuses in a prompt, beyond what all refuse.
+/// What a provider refuses in a prompt, beyond what all refuse, and how much it takes.
 ///
 /// All refuse a call that is not answered right after its response, a result without its call, and a history that
 /// leaves nothing to answer. The default is a provider that refuses nothing else, or whose adapter repairs the rest:
@@ -44,6 +45,12 @@ pub struct Rules {
     pub names: Spelling,
     /// Whether every called tool must be offered, also one that the raw history calls.
     pub only_offered: bool,
+    /// Whether it takes texts alone: no image, sound or document.
+    pub text_only: bool,
+    /// The most tokens that it reads and writes in one request, if known. Nothing is measured against it here, since what
+    /// a provider counts is not known; strategies keep to a share of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Tokens>,
 }
 
 /// How something must be spelt.
@@ -114,6 +121,14 @@ pub enum Flaw {
         /// What it takes.
         wanted: Spelling,
     },
+    /// It holds a medium, and the provider takes texts alone.
+    #[error("event {} holds {kind}, and texts alone are taken", event + 1)]
+    Medium {
+        /// The event.
+        event: usize,
+        /// What it is.
+        kind: &'static str,
+    },
     /// No such tool is offered.
     #[error("the call of {0} is of a tool that is not offered")]
     NoSuchTool(CallAt),
@@ -134,7 +149,7 @@ impl Rules {
     /// A provider that refuses all that can be refused.
     pub fn strict() -> Self {
         let word = Spelling::Word { most: 64 };
-        Self { ids: word, distinct_ids: true, names: word, only_offered: true }
+        Self { ids: word, distinct_ids: true, names: word, only_offered: true, text_only: true, window: None }
     }
 
     /// Why the provider would refuse this prompt; nothing if it would not.
@@ -153,6 +168,9 @@ impl Rules {
         flaws.extend(pairing.calls.iter().filter_map(|call| unanswered(call, &asked.answers_to)));
         flaws.extend(orphans(&pairing, &asked.answers_to));
         self.check_calls(&pairing.calls, prompt, raw, &mut flaws);
+        if self.text_only {
+            flaws.extend(prompt.history.events().enumerate().filter_map(|(event, it)| medium(event, it)));
+        }
         flaws
     }
 
@@ -232,6 +250,23 @@ fn orphans(pairing: &Pairing<'_>, answers_to: &HashMap<usize, usize>) -> Vec<Fla
     pairing.orphans.iter().map(flaw).collect()
 }
 
+/// The first medium of an event, in its own content or in a result.
+fn medium(event: usize, it: &Event) -> Option<Flaw> {
+    let results = if let Event::ToolResults(round) = it { &round.results[..] } else { &[] };
+    let mut parts = it.content().iter().chain(results.iter().flat_map(|result| &result.content));
+    parts.find_map(|part| match &part.body {
+        PartBody::Media(media) => Some(Flaw::Medium {
+            event,
+            kind: match media.kind {
+                MediaKind::Image => "an image",
+                MediaKind::Audio => "a sound",
+                MediaKind::Document => "a document",
+            },
+        }),
+        _ => None,
+    })
+}
+
 fn unanswered(issued: &PairedCall<'_>, answers_to: &HashMap<usize, usize>) -> Option<Flaw> {
     let call = CallAt::new(issued.event, &issued.call.name, &issued.call.id);
     match issued.answer {
@@ -242,8 +277,7 @@ fn unanswered(issued: &PairedCall<'_>, answers_to: &HashMap<usize, usize>) -> Op
 }
 
 impl Spelling {
-    /// Whether a text is spelt so.
-    pub fn takes(self, text: &str) -> bool {
+    fn takes(self, text: &str) -> bool {
         match self {
             Self::Any => true,
             Self::NotEmpty => !text.is_empty(),
@@ -326,6 +360,28 @@ mod tests {
 
     fn flaws(text: &str) -> Vec<String> {
         flaws_with(Rules::default(), &["read", "write"], "", text)
+    }
+
+    #[test]
+    fn a_medium_is_a_flaw_where_texts_alone_are_taken() {
+        let image = || {
+            let source = retrace_events::MediaSource::Data("AA==".to_owned());
+            let media = retrace_events::Media { kind: MediaKind::Image, media_type: "image/png".to_owned(), source };
+            Part::from(PartBody::Media(media))
+        };
+        let result = ToolResult::text_result(&ToolCall::new("c1", "look", "{}"), Outcome::Ok, "seen");
+        let result = ToolResult { content: vec![image()], ..result };
+        for newest in [
+            vec![Event::Request(Request { content: vec![image()], ..Request::default() })],
+            vec![Event::calls([ToolCall::new("c1", "look", "{}")]), Event::results([result])],
+        ] {
+            let history = History::from([vec![Event::request("go")], newest].concat());
+            let prompt = Prompt { instructions: None, history: &history, tools: &[], seed: 0 };
+            assert_eq!(Rules::default().flaws(&prompt, &history), []);
+            let rules = Rules { text_only: true, ..Rules::default() };
+            let [flaw] = &rules.flaws(&prompt, &history)[..] else { panic!("one flaw") };
+            assert_eq!(flaw.to_string(), format!("event {} holds an image, and texts alone are taken", history.len()));
+        }
     }
 
     #[test]

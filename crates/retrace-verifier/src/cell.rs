@@ -64,7 +64,7 @@ impl Setup {
         let seed = seeds::of_compaction(self.settings.seed, recording, boundary.cut(), name);
         let mut cx = CompactContext::new(self, seed);
         cx.counter = &*self.settings.counter;
-        cx.window = self.settings.window;
+        cx.window = self.model.rules().window;
         cx.run = site.run_so_far;
         let strategy = Timed::new(&*self.strategies[name], self.settings.limits.strategy);
         let span = info_span!("compact", recording, cut = boundary.cut(), strategy = name);

@@ -27,7 +27,7 @@ pub(crate) async fn check(plan: &mut Plan, model: &dyn Model, settings: &Setting
     for site in plan.sites.iter_mut().filter(|site| site.unusable.is_none()) {
         let raw = site.boundary.history();
         let Some(flaw) = first_flaw(model, site, &raw, &raw) else { continue };
-        let reason = format!("the model {} would refuse the raw history: {flaw}", quoted(model.name()));
+        let reason = format!("the model `{}` would refuse the raw history: {flaw}", model.name());
         site.unusable = Some(reason.clone());
         refused.get_or_insert((0, reason)).0 += 1;
     }
@@ -49,8 +49,4 @@ async fn tools(sites: &[Site], settings: &Settings) -> Option<Arc<[ToolSpec]>> {
     let environment = Bounded { environment: &*site.environment, limits: settings.limits };
     let restored = environment.restore(&site.boundary).await.ok()?;
     Some(Arc::clone(restored.toolbox.specs()))
-}
-
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.escape_debug())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use retrace_env::Environment;
 use retrace_events::Recording;
 use retrace_events::cuts::Spacing;
-use retrace_events::tokens::{FourCharacters, TokenCounter, Tokens};
+use retrace_events::tokens::{FourCharacters, TokenCounter};
 use retrace_model::Backoff;
 use retrace_score::{EnvironmentKind, MAX_HORIZON};
 
@@ -30,8 +30,6 @@ pub struct Settings {
     /// How often a model is asked again after an error that is transient. Each attempt has the time limit of a model
     /// call.
     pub backoff: Backoff,
-    /// The context window of the agent's model, if known; for strategies that keep to a share of it.
-    pub window: Option<Tokens>,
     /// How tokens are counted.
     pub counter: Arc<dyn TokenCounter>,
 }
@@ -47,7 +45,6 @@ impl Default for Settings {
             seed: 0,
             limits: TimeLimits::default(),
             backoff: Backoff::default(),
-            window: None,
             counter: Arc::new(FourCharacters),
         }
     }
@@ -58,7 +55,7 @@ impl Settings {
     ///
     /// # Errors
     /// With the first that is out of its range.
-    pub(crate) fn check(&self) -> Result<(), VerifyError> {
+    pub fn check(&self) -> Result<(), VerifyError> {
         let numbers = [
             ("horizon", self.horizon as u64, MAX_HORIZON as u64, ""),
             ("samples", self.samples.into(), MAX_SAMPLES.into(), ""),

@@ -160,11 +160,6 @@ impl Cassette {
         self.tape.torn_line
     }
 
-    /// The models whose answers it holds.
-    pub fn models(&self) -> impl Iterator<Item = &str> {
-        self.tape.models.keys().map(|name| &**name)
-    }
-
     /// The model of this name, as it was recorded. A model that was not recorded answers nothing, and says so.
     pub fn model(&self, name: impl Into<String>) -> Arc<dyn Model> {
         Arc::new(Playing { tape: Arc::clone(&self.tape), name: name.into() })

@@ -433,7 +433,6 @@ fn a_model_comes_back_with_its_name_and_rules() {
     recorder.around(named("a", Vec::new()));
     recorder.around(named("a", Vec::new()));
     let cassette = file.cassette();
-    assert_eq!(cassette.models().collect::<Vec<_>>(), ["strict", "a"]);
     assert_eq!((cassette.model("strict").name(), cassette.model("strict").rules()), ("strict", Rules::strict()));
     assert_eq!(cassette.model("a").rules(), Rules::default());
     assert_eq!(file.text().lines().count(), 3);
