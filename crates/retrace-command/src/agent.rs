@@ -17,6 +17,9 @@ use crate::host::{Host, Use};
 use crate::protocol::{AgentCall, Answer, CallResult, FromProgram, Limits, Report, Respond, Resume, Role, ToProgram};
 use crate::told::Told;
 
+/// Wishes of one run that retrace may be at work on at a time.
+const MAX_WORK: usize = 1024;
+
 /// An [`Agent`] that is a program.
 pub struct CommandAgent(Host);
 
@@ -111,6 +114,9 @@ impl<'a> Acting<'a> {
                 message = self.run.hear_unless(waits, "act") => message?,
             };
             match message {
+                FromProgram::Respond(_) | FromProgram::Call(_) if self.work.len() == MAX_WORK => {
+                    return Err(self.broken(format!("asked for more than {MAX_WORK} responses and results at once")));
+                }
                 FromProgram::Respond(wish) => self.respond(wish)?,
                 FromProgram::Call(wish) => self.call(wish),
                 FromProgram::Report(report) => self.report(report).await?,
@@ -156,7 +162,7 @@ impl<'a> Acting<'a> {
         let mut history = self.told.history();
         if let Some(events) = wish.events {
             history = decode_onto(&history, &events).map_err(|problem| self.broken(problem))?;
-            self.told = Told::of(history.clone());
+            self.told.rewrite(history.clone());
         }
         let cx = self.cx;
         self.work.push(Box::pin(async move { (wish.id, cx.respond(&history).await.map(Done::Answered)) }));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use retrace_events::Raw;
-use retrace_process::{Process, ProcessError, Stdin, Stdout, escaped};
+use retrace_process::{Process, Stdin, Stdout};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
@@ -24,7 +24,6 @@ const MAX_WAITING: usize = 1024;
 
 /// A process that was greeted.
 pub(crate) struct Connection {
-    program: String,
     process: Arc<Process>,
     outgoing: UnboundedSender<String>,
     routes: Arc<Mutex<Routes>>,
@@ -45,17 +44,15 @@ struct Routes {
 impl Connection {
     /// Starts the program and exchanges the greetings.
     pub(crate) async fn start(config: &ProgramConfig, role: Role) -> Result<(Self, Greeting), CommandError> {
-        let Some(command) = config.command.first() else { return Err(CommandError::NoCommand) };
-        let name =
-            std::path::Path::new(command).file_name().map_or_else(|| command.into(), |name| name.to_string_lossy());
-        let program = escaped(&name);
+        if config.command.is_empty() {
+            return Err(CommandError::NoCommand);
+        }
         let mut process = Process::spawn(&config.program()).await?;
         let Some((stdin, stdout)) = process.take_pipes() else {
             return Err(process.failure("has no pipes").await.into());
         };
         let process = Arc::new(process);
-        let mut lines =
-            Lines { program: program.clone(), process: Arc::clone(&process), stdout: BufReader::new(stdout) };
+        let mut lines = Lines { process: Arc::clone(&process), stdout: BufReader::new(stdout) };
 
         let (outgoing, to_write) = unbounded_channel();
         tokio::spawn(write(stdin, to_write));
@@ -71,12 +68,7 @@ impl Connection {
         let routes = Arc::new(Mutex::new(Routes::default()));
         let reader = tokio::spawn(read(lines, Arc::clone(&routes))).abort_handle();
         let is_retired = AtomicBool::new(false);
-        Ok((Self { program, process, outgoing, routes, reader, is_retired }, greeting))
-    }
-
-    /// Its name.
-    pub(crate) fn program(&self) -> &str {
-        &self.program
+        Ok((Self { process, outgoing, routes, reader, is_retired }, greeting))
     }
 
     /// The process.
@@ -132,7 +124,7 @@ impl Connection {
 
     /// The program does not keep to the protocol.
     pub(crate) fn broken(&self, problem: String) -> CommandError {
-        broken(&self.program, &self.process, problem)
+        self.process.broken(problem).into()
     }
 }
 
@@ -140,10 +132,6 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.reader.abort();
     }
-}
-
-fn broken(program: &str, process: &Process, problem: String) -> CommandError {
-    ProcessError::Broken { program: program.to_owned(), problem, stderr: process.stderr() }.into()
 }
 
 /// Writes line after line until there is nobody left who could send one.
@@ -201,7 +189,6 @@ impl Routes {
 
 /// What a program writes, line by line.
 struct Lines {
-    program: String,
     process: Arc<Process>,
     stdout: BufReader<Stdout>,
 }
@@ -243,7 +230,7 @@ impl Lines {
                     return Err(self.process.failure("closed its standard output, and goes on").await.into());
                 }
                 Ok(()) if line.len() > MAX_LINE => {
-                    let start = escaped(&String::from_utf8_lossy(&line[..200]));
+                    let start = self.process.quoted_start(&String::from_utf8_lossy(&line[..400]));
                     return Err(self.broken(format!("wrote a line of more than {} MB: `{start}…`", MAX_LINE >> 20)));
                 }
                 Ok(()) if line.trim_ascii().is_empty() => {}
@@ -261,18 +248,18 @@ impl Lines {
     }
 
     fn flaw(&self, error: &MessageError, line: &str) -> CommandError {
-        let line = escaped(line.trim());
+        let line = self.process.quoted(line.trim());
         self.broken(match error {
             MessageError::NoMessage => format!(
                 "wrote a line to its standard output that is no message: `{line}`; only messages may go there, so let it \
                  print to standard error"
             ),
-            error => format!("sent {}: `{line}`", escaped(&error.to_string())),
+            error => format!("sent {}: `{line}`", self.process.quoted(&error.to_string())),
         })
     }
 
     fn broken(&self, problem: String) -> CommandError {
-        broken(&self.program, &self.process, problem)
+        self.process.broken(problem).into()
     }
 }
 

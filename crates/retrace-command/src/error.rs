@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use retrace_process::{ProcessError, escaped};
+use retrace_process::ProcessError;
 
 /// Why a program gave no answer. A clone tells the same failure of one process to each use that it cost.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -33,13 +33,6 @@ pub enum CommandError {
         /// The name of both, escaped and cut short.
         tool: String,
     },
-}
-
-impl CommandError {
-    /// The program says that it failed.
-    pub(crate) fn failed(program: &str, message: &str) -> Self {
-        Self::Failed { program: program.to_owned(), message: escaped(message) }
-    }
 }
 
 impl From<ProcessError> for CommandError {

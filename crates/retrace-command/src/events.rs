@@ -23,7 +23,7 @@ pub(crate) fn encode(history: &History) -> Result<Vec<Raw>, Problem> {
 /// The history that a list of a program stands for. A number is the event at that place of `before`; an event that says
 /// the same as the next one of `before` that is not yet taken is that one, however its JSON is spelt.
 pub(crate) fn decode_onto(before: &History, list: &[Raw]) -> Result<History, Problem> {
-    let mut before_as_json: Option<Vec<Value>> = None;
+    let mut before_as_json: Option<Vec<Option<Value>>> = None;
     let mut next = 0;
     let mut events = Vec::with_capacity(list.len());
     for (place, item) in list.iter().enumerate() {
@@ -36,11 +36,11 @@ pub(crate) fn decode_onto(before: &History, list: &[Raw]) -> Result<History, Pro
             continue;
         }
         if before_as_json.is_none() {
-            before_as_json = Some(encode(before)?.iter().map(|event| event.read().unwrap_or_default()).collect());
+            before_as_json = Some(encode(before)?.iter().map(|event| event.read().ok()).collect());
         }
         let known = before_as_json.as_deref().unwrap_or_default();
-        let said: Value = item.read().unwrap_or_default();
-        if let Some(found) = (next..known.len()).find(|index| known[*index] == said) {
+        let said: Option<Value> = item.read().ok();
+        if let Some(found) = (next..known.len()).find(|index| said.is_some() && known[*index] == said) {
             next = found + 1;
             events.extend(before.get(found).cloned());
         } else {
@@ -160,6 +160,19 @@ mod tests {
                 prop_assert!(history.iter().any(|known| Arc::ptr_eq(event, known)));
             }
         }
+    }
+
+    /// JSON that is nested too deeply for a value equals no other such JSON.
+    #[test]
+    fn what_is_nested_too_deeply_is_not_taken_for_something_else() {
+        let nested = |text: &str| {
+            let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+            let line = format!("{{\"type\":\"request\",\"content\":\"{text}\",\"deep\":{deep}}}");
+            serde_json::from_str::<Raw>(&line).unwrap()
+        };
+        let before = History::from(vec![decode_event(&nested("old")).unwrap()]);
+        let made = decode_onto(&before, &[nested("new")]).unwrap();
+        assert_ne!(made, before);
     }
 
     #[test]

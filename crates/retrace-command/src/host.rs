@@ -145,7 +145,8 @@ impl Hold {
 
     /// The program says that it failed.
     pub(crate) fn failed(&self, message: &str) -> CommandError {
-        CommandError::failed(self.connection.program(), message)
+        let process = self.connection.process();
+        CommandError::Failed { program: process.program().to_owned(), message: process.quoted(message) }
     }
 
     /// Why nothing more comes of the use.

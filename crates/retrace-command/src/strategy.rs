@@ -72,7 +72,7 @@ async fn ask(compaction: &Hold, question: Ask, cx: &mut CompactContext<'_>) -> R
 
 impl Strategy for CommandStrategy {
     fn kind(&self) -> &'static str {
-        "command"
+        "program"
     }
 
     fn business(&self) -> Business {

@@ -94,6 +94,22 @@ fn a_program_that_does_not_keep_to_the_protocol() {
 }
 
 #[test]
+fn what_a_program_says_is_told_without_its_secrets() {
+    let said = |script: &str| {
+        let mut config = shell(&format!("{GREETING}; read compact; {script}; read over"));
+        config.env.insert("SHOP_TOKEN".to_owned(), "tk-1234567".to_owned());
+        block_on(async {
+            let strategy = CommandStrategy::start(&config).await.unwrap();
+            strategy.compact(&history(2), &mut CompactContext::without_model()).await.unwrap_err().to_string()
+        })
+    };
+    let failed = said(r#"echo "{\"type\":\"failed\",\"use\":1,\"message\":\"401 for $SHOP_TOKEN\"}""#);
+    assert!(failed.ends_with("failed: 401 for ***"), "{failed}");
+    let printed = said("echo key: $SHOP_TOKEN");
+    assert!(printed.contains("no message: `key: ***`"), "{printed}");
+}
+
+#[test]
 fn a_program_that_is_silent_is_given_up_and_the_next_use_has_another() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
@@ -102,11 +118,11 @@ fn a_program_that_is_silent_is_given_up_and_the_next_use_has_another() {
         );
         let mut config = shell(&script);
         config.folder = Some(folder.path().to_owned());
-        config.answer_timeout = Duration::from_millis(300);
+        config.answer_timeout = Duration::from_secs(2);
         let strategy = CommandStrategy::start(&config).await.unwrap();
         let mut cx = CompactContext::without_model();
         let error = strategy.compact(&history(2), &mut cx).await.unwrap_err();
-        assert!(error.to_string().contains("did not compact a history within 0.3 s"), "{error}");
+        assert!(error.to_string().contains("did not compact a history within 2 s"), "{error}");
         assert_eq!(strategy.compact(&history(2), &mut cx).await.unwrap(), Compacted::Unchanged);
     });
 }
@@ -231,4 +247,32 @@ fn an_agents_wrong_words_end_its_run() {
             assert!(rollout.end.to_string().contains(message), "{}", rollout.end);
         });
     }
+}
+
+/// It must not fill the memory while a tool takes its time.
+#[test]
+fn an_agent_that_asks_without_end_is_cut_off() {
+    use retrace_agent::{Budget, Run};
+    use retrace_env::{BoxFuture, CallError, Dispatch, ToolOutput, Toolbox};
+    use retrace_model::{ScriptedModel, Step};
+
+    struct Never;
+    impl Dispatch for Never {
+        fn dispatch<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<ToolOutput, CallError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let script = r#"echo '{"type":"greeting","retrace":1,"role":"agent","name":"x"}'; read hello; read resume
+        i=0; while [ $i -lt 1100 ]; do i=$((i + 1))
+        echo '{"type":"call","use":1,"id":1,"call_id":"c","name":"a","arguments":""}'; done; read over"#;
+    let end = block_on(async {
+        let agent = CommandAgent::start(&shell(script)).await.unwrap();
+        let (model, toolbox) = (ScriptedModel::new(Vec::<Step>::new()), Toolbox::over([], Never));
+        let (history, budget) = (history(1), Budget::default());
+        let run =
+            Run { history, instructions: None, model: &model, toolbox: &toolbox, budget, seed: 0, observer: None };
+        tokio::time::timeout(Duration::from_secs(20), run.execute(&agent)).await.expect("it goes on").0.end.to_string()
+    });
+    // Or retrace was slower to look at them than the program to write them.
+    assert!(end.contains("asked for more than 1024") || end.contains("sent more than 1024"), "{end}");
 }
