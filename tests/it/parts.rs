@@ -79,8 +79,40 @@ fn what_is_recorded_replays_and_is_verified() {
     // A second run does not touch what is there.
     let before = fs::read(folder.path().join("recordings/round-1.jsonl")).unwrap();
     let error = retrace_in(folder.path(), &["record"]).failed();
-    assert!(error.contains("round-1.jsonl` is there already") && error.contains("never overwritten"), "{error}");
+    assert!(error.contains("all 2 recordings are there already") && error.contains("never overwritten"), "{error}");
+    // A run that is missing is made again, as it was.
+    let second = folder.path().join("recordings/round-2.jsonl");
+    let (missing, _) = (fs::read(&second).unwrap(), fs::remove_file(&second).unwrap());
+    let ended = retrace_in(folder.path(), &["record"]);
+    assert!(ended.stderr.contains("1 recording is there already, left as they are"), "{}", ended.stderr);
+    assert_eq!(ended.code, 0);
+    assert_eq!(fs::read(&second).unwrap(), missing);
     assert_eq!(fs::read(folder.path().join("recordings/round-1.jsonl")).unwrap(), before);
+}
+
+#[test]
+fn a_run_of_which_nothing_came_leaves_its_name_free() {
+    let folder = folder(&SHOP.replacen(
+        "model = \"sim:shopkeeper\"\ntemperature = 0.2",
+        "program = { command = [\"false\"] }",
+        1,
+    ));
+    let error = retrace_in(folder.path(), &["record"]).failed();
+    assert!(error.contains("the agent cannot be used"), "{error}");
+    let program = "echo '{\"type\":\"greeting\",\"retrace\":1,\"role\":\"agent\",\"name\":\"idle\",\"serves\":\"one\"}'; read hello; read resume; exit 1";
+    fs::write(folder.path().join("idle.sh"), program).unwrap();
+    let config = SHOP.replacen(
+        "model = \"sim:shopkeeper\"\ntemperature = 0.2",
+        "program = { command = [\"sh\", \"idle.sh\"] }",
+        1,
+    );
+    fs::write(folder.path().join("retrace.toml"), config).unwrap();
+    let ended = retrace_in(folder.path(), &["record"]);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("2 of 2 runs failed"), "{}", ended.stderr);
+    assert_eq!(fs::read_dir(folder.path().join("recordings")).unwrap().count(), 0);
+    let error = retrace_in(folder.path(), &["record", "--concurrency", "0"]).failed();
+    assert!(error.contains("`concurrency` is 0"), "{error}");
 }
 
 #[test]
@@ -92,7 +124,10 @@ fn a_replay_that_goes_another_way_shows_where() {
     fs::write(&file, &wrong).unwrap();
     let said = retrace_in(folder.path(), &["replay"]).ok();
     assert!(said.contains("round-1: 14 calls replayed, 13 with the same outcome, 13 with the same text"), "{said}");
-    assert!(said.ends_with("2 recordings: 28 calls replayed, 27 with the same outcome, 27 with the same text\n"), "{said}");
+    assert!(
+        said.ends_with("2 recordings: 28 calls replayed, 27 with the same outcome, 27 with the same text\n"),
+        "{said}"
+    );
     assert!(said.contains("the first other outcome: replay of recording `round-1` diverged at action 1"), "{said}");
 
     // Nothing runs there; the other recording does.
@@ -183,6 +218,29 @@ read over"#;
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_program_may_ask_a_model_of_a_table_and_any_word_stands_in_for_it() {
+    let folder = recorded();
+    let script = r#"
+echo '{"type":"greeting","retrace":1,"role":"strategy","name":"asks","serves":"one","asks":true}'
+read hello; read compact
+echo '{"type":"ask","use":1,"id":1,"instructions":"Be brief.","question":"What now?","model":"cheap"}'
+read answer
+case "$answer" in *'"type":"answer"'*) echo '{"type":"unchanged","use":1}';; *) echo '{"type":"failed","use":1,"message":"no answer"}';; esac
+read over"#;
+    fs::write(folder.path().join("last_round.sh"), script).unwrap();
+    let unchanged = |config: String, args: &[&str]| {
+        fs::write(folder.path().join("retrace.toml"), config).unwrap();
+        let report = retrace_in(folder.path(), &[&["verify", "--json"], args].concat()).json();
+        report["strategies"]["own"]["n_unchanged"].clone()
+    };
+    let table = "[models.cheap]\nmodel = \"sim:coder\"\n";
+    assert_eq!(unchanged(format!("{SHOP}{LAST_ROUND}{table}"), &[]), 6);
+    let keyless = table.replace("sim:coder", "anthropic:none");
+    assert_eq!(unchanged(format!("{SHOP}{LAST_ROUND}{keyless}"), &["--model", "sim:shopkeeper"]), 6);
+}
+
 #[track_caller]
 fn refuses(config: &str, args: &[&str], words: &[&str]) {
     let folder = recorded();
@@ -238,6 +296,12 @@ fn a_part_that_cannot_be_used_is_named_with_what_to_do_before_anything_runs() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_run_keeps_what_it_had_and_leaves_no_process() {
+    interrupt("-INT");
+    interrupt("-TERM");
+}
+
+#[cfg(target_os = "linux")]
+fn interrupt(signal: &str) {
     use std::os::unix::process::CommandExt;
 
     let stuck = r#"
@@ -268,7 +332,7 @@ case "$next" in *'"type":"call"'*) echo $$ >> called; sleep 1000;; esac"#;
     wait(|| fs::read_to_string(&called).is_ok_and(|pid| pid.ends_with('\n')));
     let pid: u32 = fs::read_to_string(&called).unwrap().lines().next().unwrap().parse().unwrap();
     assert!(Path::new(&format!("/proc/{pid}")).exists());
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
     let ended = Ended::from(child.wait_with_output().unwrap());
     assert_eq!(ended.code, 130, "{}", ended.stderr);
     wait(|| !Path::new(&format!("/proc/{pid}")).exists());

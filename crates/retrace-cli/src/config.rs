@@ -103,7 +103,7 @@ impl Config {
             _ => error.into(),
         });
         let text = text.with_context(|| format!("failed to read `{}`", file.display()))?;
-        let hint = "`retrace init` writes a configuration in which every setting stands";
+        let hint = "`retrace init` writes a commented configuration; docs/models.md, docs/tools.md and docs/protocol.md have all settings";
         let config = toml::from_str(&text).map_err(|error| hinted(in_plain_words(&error.to_string()), hint));
         config.with_context(|| format!("failed to read the configuration `{}`", file.display()))
     }
@@ -146,7 +146,8 @@ impl Config {
 
 /// An error of the parser, without the names of types that a user need not know.
 fn in_plain_words(error: &str) -> String {
+    let error = error.replace("expected f64", "expected a number");
     ["usize", "u64", "u32"]
         .iter()
-        .fold(error.to_owned(), |error, number| error.replace(&format!("expected {number}"), "expected a whole number"))
+        .fold(error, |error, number| error.replace(&format!("expected {number}"), "expected a whole number"))
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// It did what it was asked; of a verification at least one boundary was scored at some horizon.
     Ok = 0,
-    /// It could not run, or nothing could be scored.
+    /// It could not run, nothing could be scored, or every rollout broke.
     CouldNotRun = 2,
     /// The user stopped it.
     Interrupted = 130,

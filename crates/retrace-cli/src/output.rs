@@ -3,8 +3,9 @@
 use std::io::{Write, stdout};
 
 use anyhow::Result;
-use retrace_report::{NoSuchHorizon, View, json, printable, text};
-use retrace_score::{Report, Verification};
+use retrace_events::EndReason;
+use retrace_report::{NoSuchHorizon, View, counted, json, printable, text};
+use retrace_score::{Report, RolloutReport, Verification};
 
 use crate::args::OutputArgs;
 use crate::exit::Exit;
@@ -29,13 +30,26 @@ pub(crate) fn note(text: &str) {
     eprintln!("{}", printable(text));
 }
 
-/// Makes the report of a verification, prints it, and says whether anything was scored, at any horizon.
+/// Makes the report of a verification, prints it, and says whether anything was scored, at any horizon, by more than
+/// what rollouts that broke had finished.
 pub(crate) fn report(verification: Verification, args: &OutputArgs) -> Result<Exit> {
     let report = Report::new(verification)?;
     let view = View::at(&report, args.at.unwrap_or(report.horizon))?;
     print(&if args.json { json(&report) } else { text(&view) })?;
+    let rollouts = || {
+        report.boundaries.iter().flat_map(|boundary| {
+            boundary.pre.iter().chain(boundary.strategies.values().flat_map(|strategy| &strategy.post))
+        })
+    };
+    let broke = |rollout: &&RolloutReport| matches!(rollout.rollout.end, EndReason::Failed(_));
+    let (n, n_broke) = (rollouts().count(), rollouts().filter(broke).count());
+    if let (true, Some(first)) = (args.json, rollouts().find(broke)) {
+        // The text report says so in its notes.
+        warn(&format!("{n_broke} of {} failed, the first: {}", counted(n, "rollout", "rollouts"), first.rollout.end));
+    }
     let mut horizons = report.strategies.values().flat_map(|strategy| &strategy.horizons);
-    Ok(if horizons.any(|at| at.n_scored > 0) { Exit::Ok } else { Exit::CouldNotRun })
+    let is_scored = horizons.any(|at| at.n_scored > 0);
+    Ok(if is_scored && (n == 0 || n_broke < n) { Exit::Ok } else { Exit::CouldNotRun })
 }
 
 impl OutputArgs {

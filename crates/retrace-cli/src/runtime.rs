@@ -14,12 +14,33 @@ pub(crate) fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let done = runtime.block_on(async {
         tokio::select! {
             done = work => done,
-            // Without a signal to wait for, Ctrl-C ends the program as it does any other.
-            Ok(()) = tokio::signal::ctrl_c() => Err(Interrupted.into()),
+            // Without signals to wait for, they end the program as they do any other.
+            Ok(()) = stopped() => Err(Interrupted.into()),
         }
     });
     drop(runtime);
     // Programs are given a moment to end, and their workspaces are removed.
     retrace_process::settle();
     done
+}
+
+/// Until the user, or who runs the program, wants it to stop.
+#[cfg(unix)]
+async fn stopped() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let [mut interrupt, mut terminate, mut hangup] =
+        [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+    Ok(())
+}
+
+/// Until the user wants it to stop.
+#[cfg(not(unix))]
+async fn stopped() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
 }

@@ -15,7 +15,7 @@ use retrace_model::Model;
 use retrace_strategies::Strategy;
 
 pub(crate) use self::environments::{Environments, World};
-pub(crate) use self::models::Models;
+pub(crate) use self::models::{Cassettes, Models};
 use crate::config::{AgentConfig, StrategyTable};
 
 /// Who acts.

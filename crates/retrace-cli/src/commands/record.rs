@@ -38,16 +38,14 @@ pub(crate) fn run(args: &RecordArgs) -> Result<Exit> {
     config.record.runs = args.runs.unwrap_or(config.record.runs);
     config.concurrency = args.run.concurrency.or(config.concurrency);
     config.seed = args.run.seed.or(config.seed);
-    let settings = config.settings()?;
+    // A run of a task is one sample.
+    let settings = Settings { samples: 1, ..config.settings()? };
+    settings.check()?;
     let folder = args.run.config.parent().unwrap_or(Path::new(""));
     let output = args.output.clone().unwrap_or_else(|| folder.join(&config.record.output));
-    let planned = plan(&config, &output)?;
+    let planned = plan(&config, &output, settings.seed)?;
     let models = Models::new(std::mem::take(&mut config.models), &args.run.model)?;
-    let cassettes = models.cassettes().clone();
-    let recorded = runtime::run(record(config, settings, planned, models, folder, &output));
-    let played = cassettes.finish();
-    let n_failed = recorded?;
-    Ok(if n_failed == 0 { played } else { Exit::CouldNotRun })
+    runtime::run(record(config, settings, planned, models, folder, &output))
 }
 
 /// A run before anything is started.
@@ -55,10 +53,11 @@ struct Planned {
     task: TaskConfig,
     id: String,
     file: PathBuf,
+    seed: u64,
 }
 
-/// All runs. None of the files is there yet.
-fn plan(config: &Config, output: &Path) -> Result<Vec<Planned>> {
+/// The runs whose recordings are not there yet.
+fn plan(config: &Config, output: &Path, seed: u64) -> Result<Vec<Planned>> {
     if config.tasks.is_empty() {
         return Err(hinted(
             "the configuration has no tasks",
@@ -68,8 +67,8 @@ fn plan(config: &Config, output: &Path) -> Result<Vec<Planned>> {
     if config.record.runs == 0 || config.record.max_actions == 0 {
         return Err(hinted("`record.runs` or `record.max_actions` is 0", "give both a number above 0"));
     }
-    let (mut planned, mut taken) = (Vec::new(), HashSet::new());
-    for task in &config.tasks {
+    let (mut planned, mut taken, mut n_there) = (Vec::new(), HashSet::new(), 0);
+    for (task, number) in config.tasks.iter().zip(0..) {
         for run in 1..=config.record.runs {
             let id = format!("{}-{run}", task.id);
             let file = output.join(format!("{}.jsonl", files::name_for(&id)));
@@ -78,18 +77,28 @@ fn plan(config: &Config, output: &Path) -> Result<Vec<Planned>> {
                 return Err(hinted(message, "give each task an `id` of its own"));
             }
             if file.exists() {
-                return Err(hinted(
-                    format!("`{}` is there already", file.display()),
-                    "recordings are never overwritten: move it away, or name another folder with `--output`",
-                ));
+                n_there += 1;
+                continue;
             }
-            planned.push(Planned { task: task.clone(), id, file });
+            planned.push(Planned { task: task.clone(), id, file, seed: mix(mix(seed, number), run.into()) });
         }
+    }
+    if planned.is_empty() {
+        return Err(hinted(
+            format!("all {} are there already, in `{}`", counted(n_there, "recording", "recordings"), output.display()),
+            "recordings are never overwritten: move them away, or name another folder with `--output`",
+        ));
+    }
+    if n_there > 0 {
+        output::note(&format!(
+            "{} there already, left as they are",
+            counted(n_there, "recording is", "recordings are")
+        ));
     }
     Ok(planned)
 }
 
-/// Records all runs, and tells how many failed.
+/// Records all runs.
 async fn record(
     config: Config,
     mut settings: Settings,
@@ -97,22 +106,21 @@ async fn record(
     mut models: Models,
     folder: &Path,
     output: &Path,
-) -> Result<usize> {
+) -> Result<Exit> {
     let actor = Actor::new(&config.agent, &mut models, folder).await?;
     let mut environments = Environments::new(config.environments, folder, config.outcome, settings.limits.restore);
     let mut jobs = Vec::new();
-    for Planned { task, id, file } in planned {
+    for Planned { task, id, file, seed } in planned {
         let world = environments.get(&task.environment, task.world_seed).await?;
         actor.check_tools(&world)?;
         settings.concurrency = world.max_rollouts.unwrap_or(settings.concurrency).min(settings.concurrency);
         let instructions = task.instructions.or(config.agent.instructions.clone());
-        let seed = mix(settings.seed, jobs.len() as u64);
         jobs.push(Job { id, file, request: task.request, instructions, world, seed });
     }
-    models.check(1).await?;
+    let cassettes = models.check(&settings).await?;
     fs::create_dir_all(output).with_context(|| format!("failed to create `{}`", output.display()))?;
     let patient = Retry::new(Timed::new(Arc::clone(&actor.model), settings.limits.model), TokioSleep, settings.backoff);
-    let model = models.cassettes().around(Arc::new(patient));
+    let model = cassettes.around(Arc::new(patient));
     let max_actions = config.record.max_actions;
     let runs = jobs.iter().map(|job| job.record(&actor, &*model, max_actions, &settings)).collect::<Vec<_>>();
     let mut runs = stream::iter(runs).buffer_unordered(settings.concurrency);
@@ -137,7 +145,8 @@ async fn record(
     if n_failed > 0 {
         output::warn(&format!("{n_failed} of {} failed", counted(jobs.len(), "run", "runs")));
     }
-    Ok(n_failed)
+    let played = cassettes.finish();
+    Ok(if n_failed == 0 { played } else { Exit::CouldNotRun })
 }
 
 impl Job {
@@ -189,6 +198,10 @@ impl Job {
         };
         let (rollout, _) = run.execute_until(&*actor.agent, deadline).await;
         written.finish().context("failed to write the recording")?;
+        if rollout.end.is_failure() && rollout.n_answers == 0 {
+            // Nothing came of it, and the next attempt is to have its name.
+            fs::remove_file(&self.file).context("failed to remove a recording of nothing")?;
+        }
         Ok(rollout)
     }
 }

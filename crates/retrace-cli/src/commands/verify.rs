@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use retrace_events::{OutcomeRule, Recording};
 use retrace_score::{ReplayFidelity, Verification};
+use retrace_strategies::Business;
 use retrace_verifier::{Group, Progress, Settings, Verifier};
 
 use crate::args::VerifyArgs;
@@ -13,7 +14,7 @@ use crate::config::{Config, RecordingsConfig};
 use crate::exit::Exit;
 use crate::failure::hinted;
 use crate::progress::Bar;
-use crate::setup::{self, Actor, Environments, Models};
+use crate::setup::{self, Actor, Cassettes, Environments, Models};
 use crate::{failure, files, output, runtime};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
@@ -28,14 +29,14 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     let folder = args.run.config.parent().unwrap_or(Path::new(""));
     let groups = recordings(&config, folder)?;
     let models = Models::new(std::mem::take(&mut config.models), &args.run.model)?;
-    let cassettes = models.cassettes().clone();
-    let verification = runtime::run(async {
-        let verifier = verifier(config, settings, groups, models, folder).await?;
-        verify(verifier).await
-    });
-    let played = cassettes.finish();
+    let (verification, played) = runtime::run(async {
+        let (verifier, cassettes) = verifier(config, settings, groups, models, folder).await?;
+        let verification = verify(verifier).await;
+        let played = cassettes.finish();
+        Ok((verification?, played))
+    })?;
     // A verification that is to be repeated exactly, and was not, must not pass for one that was.
-    Ok(output::report(verification?, &args.output)?.max(played))
+    Ok(output::report(verification, &args.output)?.max(played))
 }
 
 /// The recordings of a group, and those that could not be read, each with the reason.
@@ -79,13 +80,12 @@ fn read_group(
 /// The verification that a configuration describes, everything in it started and seen to work.
 async fn verifier(
     config: Config,
-    settings: Settings,
+    mut settings: Settings,
     groups: Vec<Recordings>,
     mut models: Models,
     folder: &Path,
-) -> Result<Verifier> {
+) -> Result<(Verifier, Cassettes)> {
     let actor = Actor::new(&config.agent, &mut models, folder).await?;
-    let (samples, mut settings) = (settings.samples, Settings { window: models.window, ..settings });
     let mut environments = Environments::new(config.environments, folder, config.outcome, settings.limits.restore);
     let mut ready = Vec::new();
     for Recordings { config, read, unusable } in groups {
@@ -110,21 +110,32 @@ async fn verifier(
     }
 
     let own_model = actor.model.name().to_owned();
-    let mut verifier = Verifier::new(actor.model, settings).agent(actor.agent).control(config.control);
+    let mut verifier = Verifier::new(actor.model, settings.clone()).agent(actor.agent).control(config.control);
     for (group, cuts, unusable) in ready {
         verifier = verifier.group(cuts.into_iter().fold(group, Group::cuts));
         verifier = unusable.into_iter().fold(verifier, |verifier, (name, reason)| verifier.unusable(name, reason));
     }
     for (name, strategy) in strategies {
-        if let Some(model) = strategy.model().filter(|model| *model != own_model) {
-            verifier = verifier.model(model, models.named(model)?);
+        // A program says only when it asks which model it wants.
+        let by_program = if strategy.kind() == PROGRAM && strategy.business() == Business::Summarizes {
+            models.names()
+        } else {
+            Vec::new()
+        };
+        for model in
+            strategy.model().map(str::to_owned).into_iter().chain(by_program).filter(|model| *model != own_model)
+        {
+            verifier = verifier.model(&*model, models.named(&model)?);
         }
         verifier = verifier.strategy(name, strategy);
     }
-    models.check(samples).await?;
-    let cassettes = models.cassettes().clone();
-    Ok(verifier.around_models(move |model| cassettes.around(model)))
+    let cassettes = models.check(&settings).await?;
+    let around = cassettes.clone();
+    Ok((verifier.around_models(move |model| around.around(model)), cassettes))
 }
+
+/// The kind of a strategy that is a program.
+const PROGRAM: &str = "program";
 
 /// The environment that answers from the recordings themselves.
 pub(crate) const RECORDED: &str = "recorded";
