@@ -74,17 +74,16 @@ def environment(name, open, serves=MANY):
     async def run(use):
         world = await _done(open(use))
         use.tell("opened", tools=world.tools, independent=getattr(world, "independent", False))
-        calls = set()
+        independent = getattr(world, "independent", False)
         try:
-            while True:
-                call = asyncio.ensure_future(_answer(use, world, await use.calls.get()))
-                calls.add(call)
-                call.add_done_callback(calls.discard)
-                if not getattr(world, "independent", False):
-                    await call
+            async with asyncio.TaskGroup() as calls:
+                while True:
+                    call = calls.create_task(_answer(use, world, await use.calls.get()))
+                    if not independent:
+                        await asyncio.wait([call])
+        except* Exception as failures:  # the world is broken; a call that failed is a result
+            raise failures.exceptions[0] from None
         finally:
-            for call in calls:
-                call.cancel()
             if hasattr(world, "close"):
                 await _done(world.close())
 
@@ -255,12 +254,8 @@ async def _done(value):
 
 
 async def _answer(use, world, call):
-    try:
-        result = await _done(world.call(call["name"], call["arguments"]))
-    except Exception as failure:  # the world is broken; a call that failed is a result
-        use.tell("failed", message=_told(failure))
-    else:
-        use.tell("result", id=call["id"], **result)
+    result = await _done(world.call(call["name"], call["arguments"]))
+    use.tell("result", id=call["id"], **result)
 
 
 class _Program:
@@ -271,7 +266,7 @@ class _Program:
         os.dup2(2, 1)
 
     def write(self, message):
-        self._out.write(json.dumps(message, ensure_ascii=False, separators=(",", ":")) + "\n")
+        self._out.write(json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
         self._out.flush()
 
     async def run(self, messages):
