@@ -124,8 +124,9 @@ impl World {
                 list(missing)
             ),
             format!(
-                "the environment has {}; if a tool has another name there, say so with `rename`, and if it is another \
-                 environment's, move the recording to that group",
+                "the environment has {}; if a tool has another name there, say so with `rename`; if only the recorded \
+                 agent had it and it changed nothing, answer it with `stubs`; if it is another environment's, move the recording \
+                 to that group",
                 list(offered)
             ),
         ))
