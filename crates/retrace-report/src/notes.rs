@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use retrace_score::{
-    Aggregate, ArmReport, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport, Side,
-    StrategyReport, Unscored,
+    Aggregate, ArmReport, BoundaryReport, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport,
+    Side, StrategyReport, Unscored,
 };
 use retrace_stats::Exact;
 
@@ -48,9 +48,9 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
     notes
 }
 
-/// How many recordings have a boundary.
-fn recordings_with_boundaries(report: &Report) -> usize {
-    report.boundaries.iter().map(|boundary| &boundary.recording).collect::<HashSet<_>>().len()
+/// The boundaries at which something could run.
+fn usable(report: &Report) -> impl Iterator<Item = &BoundaryReport> {
+    report.boundaries.iter().filter(|boundary| boundary.unusable.is_none())
 }
 
 /// Why a strategy has no delta anywhere, as the end of a sentence.
@@ -279,7 +279,7 @@ fn no_exact_p(report: &Report, horizon: usize) -> Option<String> {
 }
 
 fn few_boundaries(report: &Report, horizon: usize) -> Option<String> {
-    let n = report.boundaries.len();
+    let n = usable(report).count();
     if n < FEW_BOUNDARIES {
         return Some(format!(
             "Only {}: with fewer than {FEW_BOUNDARIES} an interval is often too narrow.",
@@ -312,12 +312,13 @@ fn least_p(report: &Report, horizon: usize) -> Option<String> {
 }
 
 fn correlated(report: &Report) -> Option<String> {
-    let n_recordings = recordings_with_boundaries(report);
-    (report.boundaries.len() > n_recordings).then(|| {
+    let n = usable(report).count();
+    let n_recordings = usable(report).map(|boundary| &boundary.recording).collect::<HashSet<_>>().len();
+    (n > n_recordings).then(|| {
         format!(
             "{} come from {}. Those of one recording are alike, which intervals and p do not know: the intervals are \
              likely too narrow and p too small.",
-            boundaries(report.boundaries.len()),
+            boundaries(n),
             counted(n_recordings, "recording", "recordings")
         )
     })

@@ -449,7 +449,9 @@ fn a_boundary_at_which_nothing_could_run_is_told_with_its_reason() {
     let report = Report::new(verification(&["tail"], vec![fine, broken()])).unwrap();
     let told = "Nothing could run at 1 of 2 boundaries, which are scored for no strategy. The first is in `r` after 19 events: \
                 replay\\u{1b} diverged.";
-    assert!(notes_at(&report, 5).contains(told), "{}", notes_at(&report, 5));
+    let notes = notes_at(&report, 5);
+    assert!(notes.contains(told), "{notes}");
+    assert!(notes.contains("Only 1 boundary:") && !notes.contains("2 boundaries come from"), "{notes}");
     assert_eq!(report.strategies["tail"].at(1).unwrap().n_scored, 1);
     assert!(shown(verification(&["tail"], vec![broken()])).contains("nothing could run at 1 boundary"));
 
