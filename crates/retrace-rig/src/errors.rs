@@ -36,7 +36,9 @@ impl Context {
                 self.unavailable("the answer is incomplete; does `base_url` lead to such a provider?".to_owned(), None)
             }
             ProviderError::Json(_) | ProviderError::Response(_) => {
-                ModelError::Unusable { message: self.shown(&error.to_string()) }
+                let message = self.shown(&error.to_string());
+                let advice = format!("does {} lead to a provider that speaks so, path and all?", self.base_url);
+                ModelError::Unusable { message: format!("{message}; {advice}") }
             }
             _ if error.is_retryable() => self.unavailable(self.shown(&error.to_string()), None),
             _ => ModelError::Refused { message: self.shown(&error.to_string()) },

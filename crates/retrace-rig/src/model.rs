@@ -81,6 +81,12 @@ impl RigModel {
             ProviderConfig::Anthropic(anthropic) => {
                 let client = anthropic.connect(http);
                 let model = client.completion(name);
+                if config.max_tokens.is_none() && model.wire.default_max_tokens.is_none() {
+                    return Err(ConfigError::BadSetting {
+                        setting: "max_tokens".to_owned(),
+                        problem: format!("is wanted for `{}`, whose own limit is not known: set it", config.model),
+                    });
+                }
                 let target = Target::new(model.wire.clone(), Format::Anthropic);
                 (Client::Anthropic(client), model.erase(), target)
             }
@@ -263,13 +269,21 @@ mod tests {
 
         let elsewhere = |config: &mut RigConfig| config.base_url = Some("http://localhost:1".to_owned());
         for model in [
-            model(|_| {}, "anthropic:claude-of-tomorrow"),
+            model(|config| config.max_tokens = Some(100), "anthropic:claude-of-tomorrow"),
             model(|_| {}, "ollama:gpt-oss:120b"),
             model(elsewhere, "anthropic:claude-haiku-4-5"),
         ] {
             let model = model.unwrap();
             assert_eq!((model.context_window(), model.prices()), (None, None), "{model:?}");
         }
+    }
+
+    #[test]
+    fn an_answer_s_limit_that_the_provider_wants_and_nobody_knows_is_asked_for() {
+        let error = model(|_| {}, "anthropic:not-in-any-catalog").unwrap_err();
+        assert!(error.to_string().starts_with("`max_tokens` is wanted for `anthropic:not-in-any-catalog`"), "{error}");
+        assert!(model(|config| config.max_tokens = Some(100), "anthropic:not-in-any-catalog").is_ok());
+        assert!(model(|_| {}, "anthropic:claude-sonnet-4-5").is_ok());
     }
 
     #[test]

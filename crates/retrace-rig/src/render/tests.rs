@@ -75,7 +75,7 @@ fn targets() -> Vec<(String, RigModel)> {
     let other = ["openai:gpt-4.1", "openai-responses:gpt-5", "anthropic:claude-sonnet-4-5", "gemini:gemini-2.5-flash"];
     let names = known_providers().into_iter().map(|provider| format!("{provider}:some-model"));
     let model = |name: String| {
-        let mut config = RigConfig::new(&*name);
+        let mut config = RigConfig { max_tokens: Some(100), ..RigConfig::new(&*name) };
         config.base_url = name.starts_with("azure").then(|| "http://localhost".to_owned());
         let model = RigModel::new(config, &|name| Some("key".to_owned()).filter(|_| name.ends_with("KEY"))).unwrap();
         (name, model)
@@ -269,7 +269,10 @@ fn stored(model: &RigModel) -> (AssistantMessage, Event) {
 #[test]
 fn reasoning_goes_back_to_the_model_that_made_it_and_to_no_other() {
     let model = |name: &str| {
-        RigModel::new(RigConfig::new(name), &|name| Some("key".to_owned()).filter(|_| name.ends_with("KEY"))).unwrap()
+        RigModel::new(RigConfig { max_tokens: Some(100), ..RigConfig::new(name) }, &|name| {
+            Some("key".to_owned()).filter(|_| name.ends_with("KEY"))
+        })
+        .unwrap()
     };
     let (sonnet, haiku) = (model("anthropic:claude-sonnet-4-5"), model("anthropic:claude-haiku-4-5"));
     let (turn, event) = stored(&sonnet);
