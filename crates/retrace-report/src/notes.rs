@@ -34,6 +34,7 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
     notes.extend(left_out(report));
     notes.extend(unusable_boundaries(report));
     notes.extend(pre_failures(report, horizon));
+    notes.extend(ceiling(report, horizon));
     notes.extend(report.strategies.iter().filter_map(|(name, strategy)| about(name, report, strategy, horizon)));
     notes.extend(no_exact_p(report, horizon));
     notes.extend(few_boundaries(report, horizon));
@@ -139,6 +140,14 @@ fn pre_failures(report: &Report, horizon: usize) -> Option<String> {
         let broken = broken(Side::Pre, failed, &report.pre, report, horizon);
         let few_left = few_left(Side::Pre, horizon, "every delta", |horizon| report.pre.failed_at(horizon));
         [Some(broken), few_left].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    })
+}
+
+/// A baseline that cannot get worse, so that no harm could show.
+fn ceiling(report: &Report, horizon: usize) -> Option<String> {
+    let pre = report.pre.means.get(horizon - 1)?.as_ref()?;
+    (pre.actions > Exact::from_integer(0.into()) && pre.wasted == pre.actions).then(|| {
+        "PRE wastes every action: no strategy can be seen to make it worse, whatever its delta says.".to_owned()
     })
 }
 

@@ -471,3 +471,13 @@ fn a_model_that_does_not_say_what_it_was_sent_is_told_of() {
     assert!(!unseen(0).contains("does not say"));
     assert!(unseen(1).contains("The model of 1 of 3 rollouts does not say what it was sent"), "{}", unseen(1));
 }
+
+#[test]
+fn a_baseline_that_cannot_get_worse_is_told_of() {
+    let notes = |pre: &[&str]| {
+        let one = boundary("r", 9, pre, [("tail", compacted(10, &["a! b!"]))]);
+        notes_at(&Report::new(verification(&["tail"], vec![one])).unwrap(), 2)
+    };
+    assert!(notes(&["a! b!", "b! a!"]).contains("PRE wastes every action"));
+    assert!(!notes(&["a! b!", "b a!"]).contains("PRE wastes every action"));
+}
