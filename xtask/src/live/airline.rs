@@ -30,7 +30,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     let replay = bench.retrace(&["replay", "--config", CONFIG], &with_server)?;
     bench.write(REPLAY, &replay)?;
     bench.write(DIFFERENCES, &differences(bench, &python, &path)?)?;
-    bench.say("verifying takes some minutes: the server takes a tenth of a second for each call");
+    bench.say("verifying takes about ten minutes: the server writes its whole data base after each call");
     let report = bench.retrace(&["verify", "--config", CONFIG], &with_server)?;
     bench.write(REPORT, &report)?;
     bench.say(&format!("the report is in `{REPORT}`, what replays in `{REPLAY}`, and why not in `{DIFFERENCES}`"));
