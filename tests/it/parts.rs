@@ -293,6 +293,29 @@ fn a_part_that_cannot_be_used_is_named_with_what_to_do_before_anything_runs() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn no_program_sees_the_variable_that_holds_a_key_whatever_its_name() {
+    let models = "[models.paid]\nmodel = \"openai:x\"\napi_key_env = \"PLAIN\"\n";
+    let strategy =
+        "[strategies.own]\nkind = \"program\"\ncommand = [\"sh\", \"-c\", \"echo saw:$PLAIN:$OTHER: >&2; exit 1\"]\n";
+    let folder = folder(&format!("{SHOP}{models}{strategy}"));
+    let verify = || {
+        Command::new(env!("CARGO_BIN_EXE_retrace-under-test"))
+            .args(["inspect", "-c", "retrace.toml", "recordings"])
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .envs([("PLAIN", "sk-fake-0123456789"), ("OTHER", "seen")])
+            .output()
+            .unwrap()
+    };
+    fs::create_dir(folder.path().join("recordings")).unwrap();
+    fs::write(folder.path().join("recordings/a.jsonl"), "{\"type\":\"recording\",\"version\":1,\"id\":\"a\"}\n")
+        .unwrap();
+    let error = Ended::from(verify()).failed();
+    assert!(error.contains("saw::seen:") && !error.contains("sk-fake"), "{error}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_run_keeps_what_it_had_and_leaves_no_process() {

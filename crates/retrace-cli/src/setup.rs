@@ -5,18 +5,61 @@
 mod environments;
 mod models;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use retrace_agent::{Agent, ToolLoop};
 use retrace_command::{CommandAgent, CommandStrategy, ProgramConfig};
+use retrace_mcp::McpConfig;
 use retrace_model::Model;
 use retrace_strategies::Strategy;
 
 pub(crate) use self::environments::{Environments, World};
 pub(crate) use self::models::{Cassettes, Models};
-use crate::config::{AgentConfig, StrategyTable};
+use crate::config::{AgentConfig, Config, ModelConfig, StrategyTable};
+
+/// What the programs of a configuration have in common.
+#[derive(Clone)]
+pub(crate) struct Base {
+    /// The folder of the configuration, which paths are relative to.
+    folder: PathBuf,
+    /// The variables that hold the keys of its models, which no program is to see.
+    secret_env: Vec<String>,
+}
+
+impl Base {
+    /// That of a configuration in a file.
+    pub(crate) fn new(config: &Config, file: &Path) -> Self {
+        let models = config.models.values().chain(&config.agent.model);
+        let keys = models.filter_map(|model| match model {
+            ModelConfig::Provider(config) => config.api_key_env.clone(),
+            _ => None,
+        });
+        Self { folder: file.parent().unwrap_or(Path::new("")).to_owned(), secret_env: keys.collect() }
+    }
+
+    /// The folder of the configuration.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// An MCP server whose paths are relative to the folder of the configuration.
+    fn server(&self, config: McpConfig) -> McpConfig {
+        McpConfig { secret_env: self.secret_env.clone(), ..config.relative_to(&self.folder) }
+    }
+
+    /// A program that works in the folder of the configuration, if it names no other.
+    fn program(&self, program: &ProgramConfig) -> ProgramConfig {
+        let own = program.folder.as_deref().unwrap_or(Path::new(""));
+        ProgramConfig {
+            // An empty path is no folder to work in.
+            folder: Some(Path::new(".").join(&self.folder).join(own)),
+            secret_env: self.secret_env.clone(),
+            ..program.clone()
+        }
+    }
+}
 
 /// Who acts.
 pub(crate) struct Actor {
@@ -28,13 +71,12 @@ pub(crate) struct Actor {
 
 impl Actor {
     /// Starts the agent.
-    pub(crate) async fn new(config: &AgentConfig, models: &mut Models, folder: &Path) -> Result<Self> {
+    pub(crate) async fn new(config: &AgentConfig, models: &mut Models, base: &Base) -> Result<Self> {
         let model = models.of_agent(config)?;
         let program = match &config.program {
             None => None,
             Some(program) => {
-                let program = relative(program, folder);
-                Some(Arc::new(CommandAgent::start(&program).await.context("the agent cannot be used")?))
+                Some(Arc::new(CommandAgent::start(&base.program(program)).await.context("the agent cannot be used")?))
             }
         };
         let agent: Arc<dyn Agent> = match &program {
@@ -52,19 +94,12 @@ impl Actor {
 }
 
 /// A strategy of the menu, or a program that is one.
-pub(crate) async fn strategy(name: &str, table: StrategyTable, folder: &Path) -> Result<Arc<dyn Strategy>> {
+pub(crate) async fn strategy(name: &str, table: StrategyTable, base: &Base) -> Result<Arc<dyn Strategy>> {
     match table {
         StrategyTable::Menu(config) => Ok(config.build()),
         StrategyTable::Program(program) => {
-            let started = CommandStrategy::start(&relative(&program, folder)).await;
+            let started = CommandStrategy::start(&base.program(&program)).await;
             Ok(Arc::new(started.with_context(|| format!("the strategy `{name}` cannot be used"))?))
         }
     }
-}
-
-/// A program that works in the folder of the configuration, if it names no other.
-fn relative(program: &ProgramConfig, folder: &Path) -> ProgramConfig {
-    let own = program.folder.as_deref().unwrap_or(Path::new(""));
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    ProgramConfig { folder: Some(folder.join(own)), ..program.clone() }
 }

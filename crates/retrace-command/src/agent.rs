@@ -118,7 +118,7 @@ impl<'a> Acting<'a> {
                     return Err(self.broken(format!("asked for more than {MAX_WORK} responses and results at once")));
                 }
                 FromProgram::Respond(wish) => self.respond(wish)?,
-                FromProgram::Call(wish) => self.call(wish),
+                FromProgram::Call(wish) => self.call(wish)?,
                 FromProgram::Report(report) => self.report(report).await?,
                 FromProgram::OwnResult(own) => self.own_result(&own.result).await?,
                 FromProgram::Note(note) => self.note(&note.event)?,
@@ -169,9 +169,17 @@ impl<'a> Acting<'a> {
         Ok(())
     }
 
-    fn call(&mut self, wish: AgentCall) {
+    fn call(&mut self, wish: AgentCall) -> Result<(), AgentError> {
         let call = ToolCall::new(wish.call_id, wish.name, wish.arguments);
-        let (place, cx) = (self.told.make_call(&call), self.cx);
+        let Some(place) = self.told.make_call(&call) else {
+            return Err(self.broken(format!(
+                "called `{}` with the id `{}`, which no call of its newest response has: a response is reported before its \
+                 calls are made",
+                escaped(&call.name),
+                escaped(&call.id)
+            )));
+        };
+        let cx = self.cx;
         let turn = (!cx.calls_are_independent()).then(|| Arc::clone(&self.turn));
         self.work.push(Box::pin(async move {
             // Those who wait are served in the order they came.
@@ -181,6 +189,7 @@ impl<'a> Acting<'a> {
             };
             (wish.id, cx.call(&call).await.map(|result| Done::Called(place, result)))
         }));
+        Ok(())
     }
 
     async fn report(&mut self, report: Report) -> Result<(), AgentError> {

@@ -31,6 +31,10 @@ pub struct ProgramConfig {
     /// Variables that it inherits though their names look like secrets.
     #[serde(default)]
     pub pass_env: Vec<String>,
+    /// Variables that are secrets whatever their names look like, such as those that hold the keys of models. It does not
+    /// inherit them unless `pass_env` names them. No configuration sets them: whoever reads one does.
+    #[serde(skip)]
+    pub secret_env: Vec<String>,
     /// The folder it works in.
     #[serde(default)]
     pub folder: Option<PathBuf>,
@@ -52,6 +56,7 @@ impl ProgramConfig {
             command: command.into_iter().map(Into::into).collect(),
             env: BTreeMap::new(),
             pass_env: Vec::new(),
+            secret_env: Vec::new(),
             folder: None,
             start_timeout: half_a_minute(),
             answer_timeout: two_minutes(),
@@ -66,7 +71,8 @@ impl ProgramConfig {
             .split_first()
             .map_or_else(Default::default, |(command, args)| (command.clone(), args.to_vec()));
         let (env, pass_env, folder) = (self.env.clone(), self.pass_env.clone(), self.folder.clone());
-        Program { command, args, env, pass_env, folder, ..Program::default() }
+        let secret_env = self.secret_env.clone();
+        Program { command, args, env, pass_env, secret_env, folder, ..Program::default() }
     }
 }
 

@@ -32,10 +32,10 @@ impl Told {
         self.history.push(event);
     }
 
-    /// A call is made; its place is where its result goes.
-    pub(crate) fn make_call(&mut self, call: &ToolCall) -> usize {
-        self.take_issued(&call.id, &call.name);
-        self.place(None)
+    /// A call is made; its place is where its result goes. None for one that the newest response does not hold.
+    pub(crate) fn make_call(&mut self, call: &ToolCall) -> Option<usize> {
+        self.take_issued(&call.id, &call.name)?;
+        Some(self.place(None))
     }
 
     /// The result of the call made at a place; of one that an event has overtaken, nothing is told.
@@ -102,13 +102,14 @@ mod tests {
     #[test]
     fn a_result_that_comes_too_late_takes_nobodys_place() {
         for is_rewritten in [false, true] {
-            let mut told = Told::of(History::from(vec![response(&["a"])]));
-            let late = told.make_call(&ToolCall::new("a", "check", "{}"));
+            let mut told = Told::of(History::from(Vec::new()));
+            told.push(response(&["a"]));
+            let late = told.make_call(&ToolCall::new("a", "check", "{}")).unwrap();
             if is_rewritten {
                 told.rewrite(History::from(vec![Event::request("go")]));
             }
             told.push(response(&["b"]));
-            let place = told.make_call(&ToolCall::new("b", "check", "{}"));
+            let place = told.make_call(&ToolCall::new("b", "check", "{}")).unwrap();
             told.result(late, result("a"));
             assert!(!told.is_round_closed());
             told.result(place, result("b"));

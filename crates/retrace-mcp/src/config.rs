@@ -31,6 +31,10 @@ pub struct McpConfig {
     pub env: BTreeMap<String, String>,
     /// Variables that look like secrets and that the program inherits all the same.
     pub pass_env: Vec<String>,
+    /// Variables that are secrets whatever their names look like, such as those that hold the keys of models. The program does
+    /// not inherit them unless `pass_env` names them. No configuration sets them: whoever reads one does.
+    #[serde(skip)]
+    pub secret_env: Vec<String>,
     /// The folder that the program works in.
     pub folder: Option<PathBuf>,
 

@@ -92,6 +92,7 @@ impl Setup {
                 args: config.args.clone(),
                 env,
                 pass_env: config.pass_env.clone(),
+                secret_env: config.secret_env.clone(),
                 hidden,
                 folder: config.folder.clone(),
             })

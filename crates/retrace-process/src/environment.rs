@@ -40,6 +40,7 @@ impl Inherited {
 
     fn from(program: &Program, own: impl Iterator<Item = (String, String)>) -> Self {
         let (mut withheld, mut hidden) = (Vec::new(), program.hidden.clone());
+        let is_secret = |name: &String| is_secret(name) || program.secret_env.contains(name);
         for (name, value) in own.filter(|(name, _)| is_secret(name) && !program.env.contains_key(name)) {
             if program.pass_env.contains(&name) {
                 hidden.push(value);
@@ -92,5 +93,15 @@ mod tests {
         ];
         assert_eq!(inherited.withheld, withheld);
         assert_eq!(inherited.hidden.strip("ghp-1234567, new secret, old secret"), "***, ***, old secret");
+    }
+
+    #[test]
+    fn a_variable_that_is_called_a_secret_is_one_whatever_its_name() {
+        let own = || [("FK", "sk-1234567"), ("FKX", "plain")].map(|(a, b)| (a.to_owned(), b.to_owned())).into_iter();
+        let program = Program { secret_env: vec!["FK".to_owned()], ..Program::new("x") };
+        assert_eq!(Inherited::from(&program, own()).withheld, ["FK"]);
+        let passed = Program { pass_env: vec!["FK".to_owned()], ..program };
+        let inherited = Inherited::from(&passed, own());
+        assert_eq!((inherited.withheld.len(), inherited.hidden.strip("sk-1234567").as_ref()), (0, "***"));
     }
 }

@@ -26,6 +26,8 @@ pub struct Program {
     pub env: BTreeMap<String, String>,
     /// Variables that it inherits though their names look like secrets.
     pub pass_env: Vec<String>,
+    /// Variables that are secrets whatever their names look like.
+    pub secret_env: Vec<String>,
     /// Texts that are shown in no message, beside the values of variables that look like secrets.
     pub hidden: Vec<String>,
     /// The folder it works in; that of this process where there is none.

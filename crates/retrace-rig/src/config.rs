@@ -173,6 +173,11 @@ impl RigConfig {
                 return bad("prices", "must be 0 or more, in dollars for a million tokens");
             }
         }
+        let is_name = |name: &String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if self.api_key_env.as_ref().is_some_and(|name| name.is_empty() || !is_name(name)) {
+            // It is not shown: it may be the key.
+            return bad("api_key_env", "is the name of an environment variable, not a key");
+        }
         match self.extra.keys().find(|key| OURS.contains(&key.as_str())) {
             Some(key) => bad(&format!("extra.{key}"), "is a field that retrace fills itself: leave it out"),
             None => Ok(()),

@@ -299,6 +299,8 @@ mod tests {
             problem(|config| config.temperature = Some(f64::NAN), "openai:m"),
             "`temperature` must be 0 or more"
         );
+        let pasted = problem(|config| config.api_key_env = Some("sk-proj-123".to_owned()), "openai:m");
+        assert_eq!(pasted, "`api_key_env` is the name of an environment variable, not a key");
         let extra = |config: &mut RigConfig| drop(config.extra.insert("messages".to_owned(), Value::Null));
         assert!(problem(extra, "openai:m").starts_with("`extra.messages` is a field that retrace fills itself"));
     }

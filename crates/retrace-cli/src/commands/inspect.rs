@@ -21,7 +21,10 @@ use serde::Serialize;
 use crate::args::InspectArgs;
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::{failure, files, output, runtime, setup};
+use crate::{
+    failure, files, output, runtime,
+    setup::{self, Base},
+};
 
 /// What is said of recordings.
 #[derive(Serialize)]
@@ -143,10 +146,10 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
 /// The strategies of a configuration, or those to look at where there is none.
 async fn strategies(config: Option<Config>, file: Option<&Path>) -> Result<IndexMap<String, Arc<dyn Strategy>>> {
     let Some(config) = config else { return Ok(default_strategies()) };
-    let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let base = Base::new(&config, file.unwrap_or(Path::new("")));
     let mut strategies = IndexMap::new();
     for (name, table) in config.strategies {
-        let strategy = setup::strategy(&name, table, folder).await?;
+        let strategy = setup::strategy(&name, table, &base).await?;
         strategies.insert(name, strategy);
     }
     Ok(strategies)

@@ -20,7 +20,7 @@ use crate::args::RecordArgs;
 use crate::config::{Config, TaskConfig};
 use crate::exit::Exit;
 use crate::failure::hinted;
-use crate::setup::{Actor, Environments, Models, World};
+use crate::setup::{Actor, Base, Environments, Models, World};
 use crate::{files, output, runtime};
 
 /// A run that is to be recorded.
@@ -41,11 +41,11 @@ pub(crate) fn run(args: &RecordArgs) -> Result<Exit> {
     // A run of a task is one sample.
     let settings = Settings { samples: 1, ..config.settings()? };
     settings.check()?;
-    let folder = args.run.config.parent().unwrap_or(Path::new(""));
-    let output = args.output.clone().unwrap_or_else(|| folder.join(&config.record.output));
+    let base = Base::new(&config, &args.run.config);
+    let output = args.output.clone().unwrap_or_else(|| base.folder().join(&config.record.output));
     let planned = plan(&config, &output, settings.seed)?;
     let models = Models::new(std::mem::take(&mut config.models), &args.run.model)?;
-    runtime::run(record(config, settings, planned, models, folder, &output))
+    runtime::run(record(config, settings, planned, models, base, &output))
 }
 
 /// A run before anything is started.
@@ -104,11 +104,11 @@ async fn record(
     mut settings: Settings,
     planned: Vec<Planned>,
     mut models: Models,
-    folder: &Path,
+    base: Base,
     output: &Path,
 ) -> Result<Exit> {
-    let actor = Actor::new(&config.agent, &mut models, folder).await?;
-    let mut environments = Environments::new(config.environments, folder, config.outcome, settings.limits.restore);
+    let actor = Actor::new(&config.agent, &mut models, &base).await?;
+    let mut environments = Environments::new(config.environments, base, config.outcome, settings.limits.restore);
     let mut jobs = Vec::new();
     for Planned { task, id, file, seed } in planned {
         let world = environments.get(&task.environment, task.world_seed).await?;

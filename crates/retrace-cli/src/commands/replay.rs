@@ -19,7 +19,7 @@ use crate::commands::verify::RECORDED;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::failure::hinted;
-use crate::setup::Environments;
+use crate::setup::{Base, Environments};
 use crate::{files, output, runtime};
 
 /// What is said of one recording.
@@ -53,18 +53,18 @@ struct OtherText {
 pub(crate) fn run(args: &ReplayArgs) -> Result<Exit> {
     let mut config = Config::read(&args.config)?;
     config.outcome = args.outcome.failed_if.clone().or(config.outcome);
-    let folder = args.config.parent().unwrap_or(Path::new(""));
+    let base = Base::new(&config, &args.config);
     let settings = config.settings()?;
     let mut jobs = Vec::new();
     let mut files_by_id = HashMap::new();
-    for (files, environment, world_seed) in groups(args, &config, folder)? {
+    for (files, environment, world_seed) in groups(args, &config, base.folder())? {
         for file in files::recordings_in(&files)? {
             let recording = files::read_another(&file, config.outcome.as_ref(), &mut files_by_id)?;
             jobs.push((recording, environment.clone(), world_seed));
         }
     }
     let facts = runtime::run(async {
-        let mut environments = Environments::new(config.environments, folder, config.outcome, settings.limits.restore);
+        let mut environments = Environments::new(config.environments, base, config.outcome, settings.limits.restore);
         let (mut ready, mut concurrency) = (Vec::new(), settings.concurrency);
         for (recording, name, world_seed) in jobs {
             let world = environments.get(&name, world_seed).await?;

@@ -14,7 +14,7 @@ use crate::config::{Config, RecordingsConfig};
 use crate::exit::Exit;
 use crate::failure::hinted;
 use crate::progress::Bar;
-use crate::setup::{self, Actor, Cassettes, Environments, Models};
+use crate::setup::{self, Actor, Base, Cassettes, Environments, Models};
 use crate::{failure, files, output, runtime};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
@@ -26,11 +26,11 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     config.outcome = args.outcome.failed_if.clone().or(config.outcome);
     let settings = config.settings()?;
     args.output.check_horizon(settings.horizon)?;
-    let folder = args.run.config.parent().unwrap_or(Path::new(""));
-    let groups = recordings(&config, folder)?;
+    let base = Base::new(&config, &args.run.config);
+    let groups = recordings(&config, base.folder())?;
     let models = Models::new(std::mem::take(&mut config.models), &args.run.model)?;
     let (verification, played) = runtime::run(async {
-        let (verifier, cassettes) = verifier(config, settings, groups, models, folder).await?;
+        let (verifier, cassettes) = verifier(config, settings, groups, models, base).await?;
         let verification = verify(verifier).await;
         let played = cassettes.finish();
         Ok((verification?, played))
@@ -83,10 +83,11 @@ async fn verifier(
     mut settings: Settings,
     groups: Vec<Recordings>,
     mut models: Models,
-    folder: &Path,
+    base: Base,
 ) -> Result<(Verifier, Cassettes)> {
-    let actor = Actor::new(&config.agent, &mut models, folder).await?;
-    let mut environments = Environments::new(config.environments, folder, config.outcome, settings.limits.restore);
+    let actor = Actor::new(&config.agent, &mut models, &base).await?;
+    let mut environments =
+        Environments::new(config.environments, base.clone(), config.outcome, settings.limits.restore);
     let mut ready = Vec::new();
     for Recordings { config, read, unusable } in groups {
         let group = if config.environment == RECORDED {
@@ -105,7 +106,7 @@ async fn verifier(
     }
     let mut strategies = Vec::new();
     for (name, table) in config.strategies {
-        let strategy = setup::strategy(&name, table, folder).await?;
+        let strategy = setup::strategy(&name, table, &base).await?;
         strategies.push((name, strategy));
     }
 

@@ -12,7 +12,7 @@ pub(crate) enum EnvironmentConfig {
     /// An MCP server.
     Mcp(Box<McpConfig>),
     /// A program.
-    Program(ProgramConfig),
+    Program(Box<ProgramConfig>),
 }
 
 impl<'de> Deserialize<'de> for EnvironmentConfig {

@@ -1,7 +1,6 @@
 //! Environments by the names that a configuration gives them, each opened once to see that it works.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use retrace_env::Environment;
 use retrace_events::{Outcome, OutcomeRule, Recording, ToolSpec};
 use retrace_mcp::{McpConfig, McpEnvironment};
 
-use super::relative;
+use super::Base;
 use crate::config::EnvironmentConfig;
 use crate::failure::hinted;
 use crate::{output, simulated};
@@ -20,7 +19,7 @@ use crate::{output, simulated};
 /// The environments of a configuration; those that were asked for are ready.
 pub(crate) struct Environments {
     tables: IndexMap<String, EnvironmentConfig>,
-    folder: PathBuf,
+    base: Base,
     /// What says of an answer whether it is a failure, where an environment has no rule of its own.
     outcome: Option<OutcomeRule>,
     limit: Duration,
@@ -40,11 +39,11 @@ impl Environments {
     /// None of them is started yet; one that does not open within `limit` is an error.
     pub(crate) fn new(
         tables: IndexMap<String, EnvironmentConfig>,
-        folder: &Path,
+        base: Base,
         outcome: Option<OutcomeRule>,
         limit: Duration,
     ) -> Self {
-        Self { tables, folder: folder.to_owned(), outcome, limit, ready: IndexMap::new() }
+        Self { tables, base, outcome, limit, ready: IndexMap::new() }
     }
 
     /// The environment of this name, started and opened if it was not yet.
@@ -68,7 +67,7 @@ impl Environments {
             Some(EnvironmentConfig::Mcp(config)) => {
                 let config =
                     McpConfig { outcome: config.outcome.clone().or(self.outcome.clone()), ..McpConfig::clone(config) };
-                let server = McpEnvironment::connect(config.relative_to(&self.folder)).await?;
+                let server = McpEnvironment::connect(self.base.server(config)).await?;
                 let shared = server.shared_writes();
                 if !shared.is_empty() {
                     output::warn(&format!(
@@ -80,7 +79,7 @@ impl Environments {
                 (Arc::new(server), max_rollouts)
             }
             Some(EnvironmentConfig::Program(program)) => {
-                (Arc::new(CommandEnvironment::start(&relative(program, &self.folder)).await?), None)
+                (Arc::new(CommandEnvironment::start(&self.base.program(program)).await?), None)
             }
             None => {
                 (simulated::environment(name, world_seed.unwrap_or_default()).ok_or_else(|| self.unknown(name))?, None)

@@ -235,6 +235,10 @@ fn an_agents_wrong_words_end_its_run() {
         (&refused, "refused a call of `other` that its newest response does not hold"),
         (own, "answered a call of `other` itself: only tools that its greeting lists are its own"),
         (r#"{"type":"unchanged","use":1}"#, "sent `unchanged` where what an agent does is wanted"),
+        (
+            r#"{"type":"call","use":1,"id":1,"call_id":"c","name":"a","arguments":""}"#,
+            "called `a` with the id `c`, which no call of its newest response has",
+        ),
     ];
     for (line, message) in cases {
         block_on(async {
@@ -249,25 +253,29 @@ fn an_agents_wrong_words_end_its_run() {
     }
 }
 
-/// It must not fill the memory while a tool takes its time.
+/// It must not fill the memory while a model takes its time.
 #[test]
 fn an_agent_that_asks_without_end_is_cut_off() {
     use retrace_agent::{Budget, Run};
-    use retrace_env::{BoxFuture, CallError, Dispatch, ToolOutput, Toolbox};
-    use retrace_model::{ScriptedModel, Step};
+    use retrace_env::Toolbox;
+    use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt};
 
     struct Never;
-    impl Dispatch for Never {
-        fn dispatch<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<ToolOutput, CallError>> {
+    impl Model for Never {
+        fn name(&self) -> &str {
+            "never"
+        }
+
+        fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
             Box::pin(std::future::pending())
         }
     }
     let script = r#"echo '{"type":"greeting","retrace":1,"role":"agent","name":"x"}'; read hello; read resume
         i=0; while [ $i -lt 1100 ]; do i=$((i + 1))
-        echo '{"type":"call","use":1,"id":1,"call_id":"c","name":"a","arguments":""}'; done; read over"#;
+        echo '{"type":"respond","use":1,"id":1}'; done; read over"#;
     let end = block_on(async {
         let agent = CommandAgent::start(&shell(script)).await.unwrap();
-        let (model, toolbox) = (ScriptedModel::new(Vec::<Step>::new()), Toolbox::over([], Never));
+        let (model, toolbox) = (Never, Toolbox::builder().build().unwrap());
         let (history, budget) = (history(1), Budget::default());
         let run =
             Run { history, instructions: None, model: &model, toolbox: &toolbox, budget, seed: 0, observer: None };
