@@ -6,6 +6,7 @@ use std::io;
 use retrace_events::codec::ReadError;
 use retrace_events::cuts::BadSpacing;
 use retrace_formats::ImportError;
+use retrace_mcp::McpError;
 use retrace_model::CassetteError;
 use retrace_report::{NoSuchHorizon, printable};
 use retrace_score::{ReportError, ScoreInputError};
@@ -83,6 +84,9 @@ fn hint(error: &(dyn Error + 'static)) -> Option<String> {
         return error.hint().map(str::to_owned);
     }
     if let Some(error) = error.downcast_ref::<CassetteError>() {
+        return error.hint().map(str::to_owned);
+    }
+    if let Some(error) = error.downcast_ref::<McpError>() {
         return error.hint().map(str::to_owned);
     }
     if let Some(error) = error.downcast_ref::<VerifyError>() {

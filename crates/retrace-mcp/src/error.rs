@@ -82,6 +82,22 @@ pub enum McpError {
     },
 }
 
+impl McpError {
+    /// What to do next, where the message does not say so.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Process(ProcessError::TimedOut { .. }) => {
+                Some("`start_timeout` and `call_timeout` give it more time")
+            }
+            Self::Process(_) => Some("run the command by hand, in the same folder, and see what it says"),
+            Self::Http { .. } => Some("is the server running, and is `url` right, path and all?"),
+            Self::NoTools { listed: false } => Some("does it need arguments, variables or a folder to offer any?"),
+            Self::Toolbox(_) => Some("leave the tool out with `deny`, if the server cannot be mended"),
+            _ => None,
+        }
+    }
+}
+
 /// Names as messages show them: the first of them.
 pub(crate) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MAX: usize = 8;

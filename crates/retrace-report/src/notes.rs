@@ -391,8 +391,8 @@ fn worlds_differ(report: &Report) -> Option<String> {
         || report.recordings.iter().filter_map(|recording| Some((recording, recording.worlds_differ.as_ref()?)));
     let (first, how) = differ().next()?;
     Some(format!(
-        "The environment of {} does not rebuild the same world each time, so rollouts may see what others did, and no delta \
-         can be trusted. {}: {}.",
+        "The environment of {} does not answer the same way in each world: an answer holds what changes by itself, such as a \
+         time, or rollouts see what others did, and then no delta can be trusted. {}: {}.",
         counted(differ().count(), "recording", "recordings"),
         quoted(&first.id),
         printable(how.trim_end_matches('.'))
