@@ -276,7 +276,11 @@ fn a_part_that_cannot_be_used_is_named_with_what_to_do_before_anything_runs() {
     refuses(&table("kind = \"mpc\""), &[], &["unknown kind `mpc`", "mcp"]);
     refuses(&table("kind = \"mcp\"\ncomand = \"x\""), &[], &["comand"]);
     refuses(&table("kind = \"mcp\"\ncommand = \"no-such-program\""), &[], &["`own` cannot be used", "no-such-program"]);
-    refuses(&table("kind = \"mcp\"\nurl = \"http://127.0.0.1:9/mcp\""), &[], &["`own` cannot be used", "127.0.0.1:9", "is `url` right"]);
+    refuses(
+        &table("kind = \"mcp\"\nurl = \"http://127.0.0.1:9/mcp\""),
+        &[],
+        &["`own` cannot be used", "127.0.0.1:9", "is `url` right"],
+    );
     refuses(
         &table("kind = \"program\"\ncommand = [\"cat\"]\nstart_timeout = 5"),
         &[],
