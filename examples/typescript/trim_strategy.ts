@@ -14,7 +14,7 @@ type Part = { type: string; text?: string; id?: string; name?: string; arguments
 type Result = { call_id: string; name: string; content: string | Part[]; outcome: string };
 type Event = { type: string; content?: string | Part[]; results?: Result[] };
 type Message =
-    | { type: "hello"; config: { keep: number } }
+    | { type: "hello"; config: { keep?: number } }
     | { type: "compact"; use: number; events: Event[] }
     | { type: "over"; use: number };
 
@@ -61,7 +61,7 @@ function tell(message: object): void {
     process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
-let config = { keep: Infinity };
+let config: { keep?: number } = {};
 tell({ type: "greeting", retrace: 1, role: "strategy", name: "langchain-trim", serves: "many" });
 for await (const line of createInterface({ input: process.stdin })) {
     const message = JSON.parse(line) as Message;
@@ -70,6 +70,9 @@ for await (const line of createInterface({ input: process.stdin })) {
     } else if (message.type === "compact") {
         const { use, events } = message;
         try {
+            if (!(typeof config.keep === "number" && config.keep >= 1)) {
+                throw new Error("config.keep says how many messages to keep, such as { keep = 8 }");
+            }
             const places = await keep(events, config.keep);
             tell(places.length === events.length ? { type: "unchanged", use } : { type: "compacted", use, events: places });
         } catch (error) {
