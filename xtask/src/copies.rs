@@ -19,8 +19,17 @@ pub const SHARED: &str = "../shared";
 
 /// What is copied from the folder `vectors` there: numbers computed by another program, with what they mean.
 const VECTORS: &[&str] = &[
+    "strategies/clamp_oversized.jsonl",
+    "strategies/clear_tool_results.jsonl",
+    "strategies/config.jsonl",
+    "strategies/deduplicate_file_reads.jsonl",
+    "strategies/fallback.jsonl",
+    "strategies/limit_warner.jsonl",
+    "strategies/sliding_window.jsonl",
     "strategies/summarize.jsonl",
+    "strategies/summarizing.jsonl",
     "strategies/tail_window.jsonl",
+    "strategies/tiered.jsonl",
     "strategies/token_estimate.jsonl",
     "verifier/README.md",
     "verifier/actions.jsonl",

@@ -82,6 +82,15 @@ pub fn count_events<'a>(counter: &dyn TokenCounter, events: impl IntoIterator<It
     count_parts(counter, events.into_iter().flat_map(|event| event.content().iter().chain(result_parts(event))))
 }
 
+/// The units of the texts of these events; media have none.
+pub fn count_units<'a>(counter: &dyn TokenCounter, events: impl IntoIterator<Item = &'a Event>) -> u64 {
+    let mut size = Size::default();
+    for event in events {
+        event.content().iter().chain(result_parts(event)).for_each(|part| size += Size::of(counter, part));
+    }
+    size.units
+}
+
 /// The tokens of these parts.
 pub fn count_parts<'a>(counter: &dyn TokenCounter, parts: impl IntoIterator<Item = &'a Part>) -> Tokens {
     let mut size = Size::default();

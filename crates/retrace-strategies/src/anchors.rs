@@ -1,5 +1,6 @@
 //! What survives every strategy: the leading system prompts and the pinned parts.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use retrace_events::{Event, History, Part, PartBody, Request};
@@ -47,6 +48,61 @@ pub(crate) fn leading_prompts(history: &History) -> impl Iterator<Item = (usize,
 /// Whether an event is a request of nothing but prompts, pins and receipts: ahead of a cut there is no more to tell of it.
 pub(crate) fn only_leads(event: &Event) -> bool {
     matches!(event, Event::Request(Request { content, .. }) if content.iter().all(leads))
+}
+
+/// The index of the first request with a text or medium that the user could have said.
+pub(crate) fn first_user_event(history: &History) -> Option<usize> {
+    history.events().position(
+        |event| matches!(event, Event::Request(Request { content, .. }) if content.iter().any(Part::is_user_turn)),
+    )
+}
+
+/// What a strategy made of `before`, a `head` in front of a `tail` of it, with the leading system prompts and the pinned
+/// parts that it lost: the prompts in front, the pins in one request right after the leading events that are summaries or
+/// hold nothing but prompts, and never inside the tail, where a second pass would count them.
+pub(crate) fn bring_back(before: &History, head: Vec<Arc<Event>>, tail: Vec<Arc<Event>>) -> Vec<Arc<Event>> {
+    let n_tail = tail.len();
+    bring_back_pins(before, bring_back_prompts(before, head.into_iter().chain(tail).collect()), n_tail)
+}
+
+/// The pinned parts of `before` that `events` lost, in one request ahead of the tail.
+pub(crate) fn bring_back_pins(before: &History, mut events: Vec<Arc<Event>>, n_tail: usize) -> Vec<Arc<Event>> {
+    let mut present: Vec<&Part> = events.iter().flat_map(|event| pins(event)).collect();
+    let mut missing = Vec::new();
+    for pin in before.events().flat_map(pins) {
+        match present.iter().position(|part| *part == pin) {
+            Some(index) => drop(present.swap_remove(index)),
+            None => missing.push(pin.clone()),
+        }
+    }
+    if !missing.is_empty() {
+        let leads = |event: &&Arc<Event>| match &***event {
+            Event::Summary(_) => true,
+            event @ Event::Request(_) => !event.content().is_empty() && event.content().iter().all(is_system),
+            _ => false,
+        };
+        let head = &events[..events.len() - n_tail];
+        // A pinned prompt among them must not lead where the kept ones do.
+        let place = if missing.iter().any(is_system) { head.len() } else { head.iter().take_while(leads).count() };
+        events.insert(place, request(missing));
+    }
+    events
+}
+
+/// Puts the leading prompts in front that are there no more; a request of nothing but prompts as the event it was.
+fn bring_back_prompts(before: &History, made: Vec<Arc<Event>>) -> Vec<Arc<Event>> {
+    let kept: HashSet<*const Event> = made.iter().map(Arc::as_ptr).collect();
+    let mut events = Vec::with_capacity(made.len() + 1);
+    for (index, prompts) in leading_prompts(before) {
+        let Some(event) = before.get(index).filter(|event| !kept.contains(&Arc::as_ptr(event))) else { continue };
+        if event.content().iter().all(is_system) {
+            events.push(Arc::clone(event));
+        } else {
+            events.push(request(prompts.into_iter().cloned().collect()));
+        }
+    }
+    events.extend(made);
+    events
 }
 
 /// The pinned parts of a request.

@@ -2,58 +2,215 @@
 
 use std::sync::Arc;
 
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 
-use crate::{Identity, Strategy, Summarize, TailWindow};
+use crate::trigger::FALLBACK_WINDOW;
+use crate::{
+    ClampOversizedMessages, ClearToolResults, DeduplicateFileReads, FallbackCompaction, Identity, LimitWarner,
+    SlidingWindow, Strategy, Summarize, SummarizingCompaction, TailWindow, TieredCompaction,
+};
 
-/// A strategy by its kind and parameters, as in a configuration file:
+/// A strategy by its kind and settings, as in a configuration file. What is read is checked.
 ///
 /// ```
 /// use retrace_strategies::StrategyConfig;
 ///
 /// let config: StrategyConfig = serde_json::from_str(r#"{"kind": "tail_window", "target": 8}"#)?;
 /// assert_eq!(config.build().kind(), "tail_window");
+///
+/// let error = serde_json::from_str::<StrategyConfig>(r#"{"kind": "sliding_window"}"#).unwrap_err();
+/// assert!(error.to_string().starts_with("`max_messages` is missing"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Settings")]
+pub struct StrategyConfig(Settings);
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum StrategyConfig {
-    /// See [`Identity`].
+enum Settings {
     Identity(Identity),
-    /// See [`TailWindow`].
     TailWindow(TailWindow),
-    /// See [`Summarize`].
     Summarize(Summarize),
+    Summarizing(SummarizingCompaction),
+    ClampOversized(ClampOversizedMessages),
+    SlidingWindow(SlidingWindow),
+    ClearToolResults(ClearToolResults),
+    DeduplicateFileReads(DeduplicateFileReads),
+    Tiered(Tiers),
+    LimitWarner(LimitWarner),
+    Fallback(Chain),
+}
+
+/// The settings of [`TieredCompaction`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Tiers {
+    tiers: Vec<StrategyConfig>,
+    target_tokens: Option<u64>,
+    target_fraction: Option<f64>,
+    context_window: Option<u64>,
+    fallback_context_window: u64,
+}
+
+/// The settings of [`FallbackCompaction`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Chain {
+    chain: Vec<StrategyConfig>,
+    max_tokens: Option<u64>,
+    max_fraction: Option<f64>,
+    context_window: Option<u64>,
+    fallback_context_window: u64,
+}
+
+impl Default for Tiers {
+    fn default() -> Self {
+        Self {
+            tiers: Vec::new(),
+            target_tokens: None,
+            target_fraction: None,
+            context_window: None,
+            fallback_context_window: FALLBACK_WINDOW,
+        }
+    }
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self {
+            chain: Vec::new(),
+            max_tokens: None,
+            max_fraction: None,
+            context_window: None,
+            fallback_context_window: FALLBACK_WINDOW,
+        }
+    }
 }
 
 impl StrategyConfig {
     /// Every kind of the menu, as a configuration names it.
-    pub const KINDS: [&str; 3] = ["identity", "tail_window", "summarize"];
+    pub const KINDS: [&str; 11] = [
+        "identity",
+        "tail_window",
+        "summarize",
+        "summarizing",
+        "clamp_oversized",
+        "sliding_window",
+        "clear_tool_results",
+        "deduplicate_file_reads",
+        "tiered",
+        "limit_warner",
+        "fallback",
+    ];
 
-    /// A strategy of this kind, its parameters read from what comes without the `kind`. Unlike reading the whole at
-    /// once, an error keeps its place in the source.
+    /// A strategy of this kind, its settings read from what comes without the `kind`. Unlike reading the whole at once,
+    /// an error keeps its place in the source.
     ///
     /// # Errors
-    /// When there is no such kind, or the parameters do not fit it.
-    pub fn of_kind<'de, D: Deserializer<'de>>(kind: &str, parameters: D) -> Result<Self, D::Error> {
-        match kind {
-            "identity" => Deserialize::deserialize(parameters).map(Self::Identity),
-            "tail_window" => Deserialize::deserialize(parameters).map(Self::TailWindow),
-            "summarize" => Deserialize::deserialize(parameters).map(Self::Summarize),
+    /// When there is no such kind, or the settings do not fit it.
+    pub fn of_kind<'de, D: Deserializer<'de>>(kind: &str, settings: D) -> Result<Self, D::Error> {
+        let settings = match kind {
+            "identity" => Deserialize::deserialize(settings).map(Settings::Identity),
+            "tail_window" => Deserialize::deserialize(settings).map(Settings::TailWindow),
+            "summarize" => Deserialize::deserialize(settings).map(Settings::Summarize),
+            "summarizing" => Deserialize::deserialize(settings).map(Settings::Summarizing),
+            "clamp_oversized" => Deserialize::deserialize(settings).map(Settings::ClampOversized),
+            "sliding_window" => Deserialize::deserialize(settings).map(Settings::SlidingWindow),
+            "clear_tool_results" => Deserialize::deserialize(settings).map(Settings::ClearToolResults),
+            "deduplicate_file_reads" => Deserialize::deserialize(settings).map(Settings::DeduplicateFileReads),
+            "tiered" => Deserialize::deserialize(settings).map(Settings::Tiered),
+            "limit_warner" => Deserialize::deserialize(settings).map(Settings::LimitWarner),
+            "fallback" => Deserialize::deserialize(settings).map(Settings::Fallback),
             _ => {
-                Err(D::Error::custom(format_args!("unknown kind `{kind}`, expected one of {}", Self::KINDS.join(", "))))
+                let kinds = Self::KINDS.join(", ");
+                return Err(D::Error::custom(format_args!("unknown kind `{kind}`, expected one of {kinds}")));
             }
-        }
+        };
+        Self::try_from(settings?).map_err(D::Error::custom)
     }
 
     /// The strategy.
     pub fn build(self) -> Arc<dyn Strategy> {
-        match self {
-            Self::Identity(strategy) => Arc::new(strategy),
-            Self::TailWindow(strategy) => Arc::new(strategy),
-            Self::Summarize(strategy) => Arc::new(strategy),
+        match self.0 {
+            Settings::Identity(strategy) => Arc::new(strategy),
+            Settings::TailWindow(strategy) => Arc::new(strategy),
+            Settings::Summarize(strategy) => Arc::new(strategy),
+            Settings::Summarizing(strategy) => Arc::new(strategy),
+            Settings::ClampOversized(strategy) => Arc::new(strategy),
+            Settings::SlidingWindow(strategy) => Arc::new(strategy),
+            Settings::ClearToolResults(strategy) => Arc::new(strategy),
+            Settings::DeduplicateFileReads(strategy) => Arc::new(strategy),
+            Settings::Tiered(tiers) => Arc::new(tiers.build()),
+            Settings::LimitWarner(strategy) => Arc::new(strategy),
+            Settings::Fallback(chain) => Arc::new(chain.build()),
         }
+    }
+}
+
+impl TryFrom<Settings> for StrategyConfig {
+    type Error = BadSetting;
+
+    fn try_from(settings: Settings) -> Result<Self, BadSetting> {
+        match &settings {
+            Settings::Identity(_) | Settings::TailWindow(_) | Settings::Summarize(_) => Ok(()),
+            Settings::Summarizing(strategy) => strategy.check(),
+            Settings::ClampOversized(strategy) => strategy.check(),
+            Settings::SlidingWindow(strategy) => strategy.check(),
+            Settings::ClearToolResults(strategy) => strategy.check(),
+            Settings::DeduplicateFileReads(strategy) => strategy.check(),
+            Settings::Tiered(tiers) => tiers.clone().build().check(),
+            Settings::LimitWarner(strategy) => strategy.check(),
+            Settings::Fallback(chain) => chain.clone().build().check(),
+        }?;
+        Ok(Self(settings))
+    }
+}
+
+impl Tiers {
+    fn build(self) -> TieredCompaction {
+        let Self { tiers, target_tokens, target_fraction, context_window, fallback_context_window } = self;
+        let tiers = tiers.into_iter().map(StrategyConfig::build).collect();
+        TieredCompaction { tiers, target_tokens, target_fraction, context_window, fallback_context_window }
+    }
+}
+
+impl Chain {
+    fn build(self) -> FallbackCompaction {
+        let Self { chain, max_tokens, max_fraction, context_window, fallback_context_window } = self;
+        let chain = chain.into_iter().map(StrategyConfig::build).collect();
+        FallbackCompaction { chain, max_tokens, max_fraction, context_window, fallback_context_window }
+    }
+}
+
+/// A setting that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` {problem}")]
+pub struct BadSetting {
+    /// Its key.
+    pub key: &'static str,
+    /// What is wrong with it, and what to do.
+    pub problem: String,
+}
+
+impl BadSetting {
+    pub(crate) fn new(key: &'static str, problem: impl Into<String>) -> Self {
+        Self { key, problem: problem.into() }
+    }
+}
+
+/// Refuses a 0.
+pub(crate) fn at_least_one<N: PartialEq + From<u8>>(key: &'static str, number: Option<N>) -> Result<(), BadSetting> {
+    if number == Some(N::from(0)) { Err(BadSetting::new(key, "is 0, and must be at least 1")) } else { Ok(()) }
+}
+
+/// Refuses both.
+pub(crate) fn one_of_two(key: &'static str, is_set: bool, other: &str, other_is_set: bool) -> Result<(), BadSetting> {
+    if is_set && other_is_set {
+        Err(BadSetting::new(key, format!("and `{other}` are both set: set one")))
+    } else {
+        Ok(())
     }
 }
 
@@ -64,10 +221,19 @@ mod tests {
     #[test]
     fn every_kind_is_read_in_both_ways() {
         for kind in StrategyConfig::KINDS {
-            let parameters = if kind == "identity" { "{}" } else { r#"{"target": 3}"# };
-            let mut json = serde_json::Deserializer::from_str(parameters);
+            let settings = match kind {
+                "identity" => "{}",
+                "tail_window" | "summarize" => r#"{"target": 3}"#,
+                "clamp_oversized" => r#"{"max_part_chars": 9}"#,
+                "deduplicate_file_reads" => r#"{"file_key": [{"tool": "read", "args": ["path"]}]}"#,
+                "tiered" => r#"{"tiers": [{"kind": "identity"}], "target_tokens": 9}"#,
+                "limit_warner" => r#"{"max_iterations": 9}"#,
+                "fallback" => r#"{"chain": [{"kind": "identity"}]}"#,
+                _ => r#"{"max_messages": 9}"#,
+            };
+            let mut json = serde_json::Deserializer::from_str(settings);
             let apart = StrategyConfig::of_kind(kind, &mut json).unwrap();
-            let mut whole: serde_json::Value = serde_json::from_str(parameters).unwrap();
+            let mut whole: serde_json::Value = serde_json::from_str(settings).unwrap();
             whole["kind"] = kind.into();
             assert_eq!(serde_json::from_value::<StrategyConfig>(whole).unwrap(), apart);
             assert_eq!(apart.build().kind(), kind);
@@ -75,5 +241,13 @@ mod tests {
         let mut json = serde_json::Deserializer::from_str("{}");
         let error = StrategyConfig::of_kind("tail", &mut json).unwrap_err().to_string();
         assert!(error.contains("`tail`") && error.contains("tail_window"), "{error}");
+    }
+
+    #[test]
+    fn what_is_valid_agrees_with_the_vectors() {
+        for row in retrace_testing::vectors::rows("strategies/config.jsonl") {
+            let read = serde_json::from_value::<StrategyConfig>(row["strategy"].clone());
+            assert_eq!(read.is_ok(), row["valid"] == true, "{}: {read:?}", row["name"]);
+        }
     }
 }

@@ -1,14 +1,17 @@
 //! Safe cuts: a cut at index *i* keeps `events[i..]`, and is safe when no result lies after it whose call lies before.
 
-use retrace_events::History;
 use retrace_events::pairing::pair;
+use retrace_events::tokens::{TokenCounter, count_units};
+use retrace_events::{Event, History};
+
+use crate::sizes::measured;
 
 /// Where to cut so that at most the last `target` events that count are kept, moved on until no result is kept
 /// without its call; none if nothing would be cut, or nothing that counts kept.
 ///
 /// A result that never had a call is stepped over like one whose call was cut off. Linear in what is kept.
 pub(crate) fn tail_cut(history: &History, target: usize) -> Option<usize> {
-    let newest_first = history.events().rev().enumerate().filter(|(_, event)| event.counts());
+    let newest_first = history.events().rev().enumerate().filter(|(_, event)| is_turn(event));
     let start = newest_first.map(|(back, _)| history.len() - 1 - back).nth(target.checked_sub(1)?)?;
     if start == 0 {
         return None;
@@ -31,5 +34,83 @@ pub(crate) fn tail_cut(history: &History, target: usize) -> Option<usize> {
             cut = index + 1;
         }
     }
-    tail.iter().skip(cut).any(|event| event.counts()).then_some(start + cut)
+    tail.iter().skip(cut).any(|event| is_turn(event)).then_some(start + cut)
+}
+
+/// Whether a window counts an event: a warning for the next request alone is no turn of the conversation.
+fn is_turn(event: &Event) -> bool {
+    event.counts() && !event.is_request_scoped()
+}
+
+/// What stays behind a cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keep {
+    /// So many events that count, at least one.
+    Events(usize),
+    /// At least so many tokens.
+    Tokens(u64),
+}
+
+/// Where to cut so that this stays, moved back until no result is kept without its call; 0 if nothing would be cut.
+pub(crate) fn window_cut(history: &History, keep: Keep, counter: &dyn TokenCounter) -> usize {
+    let cut = match keep {
+        Keep::Events(n) => {
+            let newest_first = history.events().rev().enumerate().filter(|(_, event)| is_turn(event));
+            let mut newest_first = newest_first.map(|(back, _)| history.len() - 1 - back).skip(n.max(1) - 1);
+            // There is something to cut only if an event that counts lies before.
+            match (newest_first.next(), newest_first.next()) {
+                (Some(cut), Some(_)) => cut,
+                _ => 0,
+            }
+        }
+        Keep::Tokens(n) => tokens_cut(history, n, counter),
+    };
+    retreat(history, cut)
+}
+
+/// The newest start of a tail that measures at least `n` tokens; for 0 the oldest one that measures nothing.
+fn tokens_cut(history: &History, n: u64, counter: &dyn TokenCounter) -> usize {
+    let measured = measured(counter, history);
+    let (mut units, mut tokens, mut cut) = (0, 0, 0);
+    let newest_first = history.events().rev().zip((0..history.len()).rev()).filter(|(event, _)| is_turn(event));
+    for (event, index) in newest_first {
+        let size = match &measured {
+            Some(sizes) => {
+                tokens += sizes[index];
+                tokens
+            }
+            None => {
+                units += count_units(counter, [event]);
+                counter.tokens(units).0
+            }
+        };
+        if n > 0 && size >= n {
+            return index;
+        }
+        if n == 0 && size > 0 {
+            // The newest event stays whatever it measures.
+            return if cut > 0 { cut } else { index };
+        }
+        cut = index;
+    }
+    0
+}
+
+/// Moves a cut back until no answered call lies before it whose result lies after it.
+fn retreat(history: &History, mut cut: usize) -> usize {
+    if cut == 0 {
+        return 0;
+    }
+    // For each event the oldest one that has a call which it, or an event after it, answers.
+    let mut oldest_call: Vec<usize> = (0..history.len()).collect();
+    for (call, answer) in pair(history.events()).answered() {
+        oldest_call[answer.event] = oldest_call[answer.event].min(call.event);
+    }
+    for index in (0..oldest_call.len().saturating_sub(1)).rev() {
+        oldest_call[index] = oldest_call[index].min(oldest_call[index + 1]);
+    }
+    while oldest_call.get(cut).is_some_and(|&oldest| oldest < cut) {
+        cut = oldest_call[cut];
+    }
+    cut
 }

@@ -45,7 +45,7 @@ pub async fn check(
     summary: &str,
 ) -> Result<Result<Compacted, CompactError>, BrokenLaw> {
     let (compacted, questions) = apply(strategy, history, summary).await;
-    if strategy.business() != Business::Summarizes && !questions.is_empty() {
+    if !strategy.business().may_ask() && !questions.is_empty() {
         return broken(9, "a model was asked".to_owned());
     }
     let Ok(Compacted::Changed(after)) = &compacted else { return Ok(compacted) };
@@ -167,13 +167,18 @@ fn nothing_vanishes(
     after: &History,
     questions: &[String],
 ) -> Result<(), BrokenLaw> {
-    if business == Business::Drops {
+    if business.may_drop() {
         return Ok(());
     }
     let kept: Vec<_> = after.iter().map(Arc::as_ptr).collect();
     let squeeze = |text: &str| text.replace("\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
     let shown: Vec<_> = questions.iter().map(|question| squeeze(question)).collect();
-    for event in before.iter().filter(|event| event.counts() && !kept.contains(&Arc::as_ptr(event))) {
+    // A summary that a newer one updated is in that one.
+    let newest_summary = before.events().rev().position(is_summary).map_or(0, |back| before.len() - 1 - back);
+    let gone = before.iter().enumerate().filter(|(index, event)| {
+        event.counts() && !kept.contains(&Arc::as_ptr(event)) && !(is_summary(event) && *index < newest_summary)
+    });
+    for (_, event) in gone {
         let results = if let Event::ToolResults(round) = &**event { &round.results[..] } else { &[] };
         let parts = event.content().iter().chain(results.iter().flat_map(|result| &result.content));
         for text in parts.filter_map(Part::as_text).map(squeeze) {
@@ -185,6 +190,10 @@ fn nothing_vanishes(
         }
     }
     Ok(())
+}
+
+fn is_summary(event: &Event) -> bool {
+    matches!(event, Event::Summary(_))
 }
 
 fn holds(event: &Event, text: &str) -> bool {
@@ -202,19 +211,83 @@ mod tests {
 
     use super::*;
     use crate::histories::history;
-    use crate::{Identity, Summarize, TailWindow};
+    use crate::{
+        ClampOversizedMessages, ClearToolResults, DeduplicateFileReads, FallbackCompaction, FileKey, Identity,
+        LimitWarner, SlidingWindow, Summarize, SummarizingCompaction, TailWindow, TieredCompaction,
+    };
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(500, 50_000)))]
 
         #[test]
-        fn the_menu_obeys_the_laws(history in history(), target in 0_usize..10) {
-            let menu: [&dyn Strategy; 3] = [&Identity {}, &TailWindow::new(target), &Summarize::new(target)];
-            for strategy in menu {
-                let compacted = pollster::block_on(check(strategy, &history, "a summary"));
+        fn the_menu_obeys_the_laws(history in history(), target in 0_usize..10, flags: [bool; 4]) {
+            for strategy in &menu(target, flags) {
+                let compacted = pollster::block_on(check(&**strategy, &history, "a summary"));
                 prop_assert!(matches!(compacted, Ok(Ok(_))), "{}: {compacted:?}", strategy.kind());
             }
         }
+
+        #[test]
+        fn random_tiers_and_chains_obey_the_laws(
+            history in history(),
+            target in 0_usize..10,
+            flags: [bool; 4],
+            picks in proptest::collection::vec(0_usize..9, 1..4),
+            target_tokens in 1_u64..12,
+        ) {
+            let menu = menu(target, flags);
+            let tiers: Vec<_> = picks.into_iter().map(|pick| Arc::clone(&menu[pick])).collect();
+            let tiered = TieredCompaction::new(tiers.clone(), target_tokens);
+            let compacted = pollster::block_on(check(&tiered, &history, "a summary"));
+            prop_assert!(matches!(compacted, Ok(Ok(_))), "{:?}: {compacted:?}", kinds(&tiers));
+            let compacted = pollster::block_on(check(&FallbackCompaction::new(tiers.clone()), &history, "a summary"));
+            prop_assert!(matches!(compacted, Ok(Ok(_))), "{:?}: {compacted:?}", kinds(&tiers));
+        }
+    }
+
+    fn kinds(strategies: &[Arc<dyn Strategy>]) -> Vec<&'static str> {
+        strategies.iter().map(|strategy| strategy.kind()).collect()
+    }
+
+    /// Every strategy that stands alone, with settings that matter in small histories.
+    fn menu(target: usize, [flag, other, tokens, third]: [bool; 4]) -> [Arc<dyn Strategy>; 9] {
+        let keep_tokens = tokens.then_some(target as u64);
+        [
+            Arc::new(Identity {}),
+            Arc::new(TailWindow::new(target)),
+            Arc::new(Summarize::new(target)),
+            Arc::new(SlidingWindow {
+                keep_messages: target,
+                keep_tokens,
+                preserve_first_user_message: flag,
+                receipts: other,
+                ..SlidingWindow::default()
+            }),
+            Arc::new(SummarizingCompaction {
+                keep_messages: target,
+                keep_tokens,
+                preserve_first_user_message: flag,
+                incremental: third,
+                keep_user_messages: tokens && other,
+                receipts: other,
+                tool_return_max_chars: None,
+                ..SummarizingCompaction::default()
+            }),
+            Arc::new(ClearToolResults {
+                keep_pairs: target / 3,
+                clear_tool_inputs: flag,
+                min_clear_tokens: keep_tokens,
+                ..ClearToolResults::default()
+            }),
+            Arc::new(DeduplicateFileReads::new(FileKey::Function(Arc::new(|call| Some(call.name.clone()))))),
+            Arc::new(ClampOversizedMessages {
+                max_part_chars: Some(1 + target),
+                keep_head_chars: target / 2,
+                keep_tail_chars: 1,
+                ..ClampOversizedMessages::default()
+            }),
+            Arc::new(LimitWarner { max_context_tokens: Some(1 + target as u64), ..LimitWarner::default() }),
+        ]
     }
 
     /// A strategy that is a plain function.

@@ -7,7 +7,15 @@
 //! |---|---|---|---|
 //! | [`identity`](Identity) | none | nothing | as the control: its delta is the noise floor |
 //! | [`tail_window`](TailWindow) | none | keeps the last N events | old context is worthless |
-//! | [`summarize`](Summarize) | 1 call | one summary, then the last N events | old context matters but must shrink |
+//! | [`summarize`](Summarize) | 1 call | one summary, then the last N events | the baseline with a model |
+//! | [`clamp_oversized`](ClampOversizedMessages) | none | cuts the middle out of a huge part of a response | one runaway generation |
+//! | [`sliding_window`](SlidingWindow) | none | drops the oldest events, keeps the task | only recent rounds matter |
+//! | [`clear_tool_results`](ClearToolResults) | none | blanks old results in place | results dominate and can be fetched again |
+//! | [`deduplicate_file_reads`](DeduplicateFileReads) | none | blanks reads that a newer read replaces | files are read again and again |
+//! | [`summarizing`](SummarizingCompaction) | 1 call | a structured summary, updated from pass to pass | old context matters but must shrink |
+//! | [`tiered`](TieredCompaction) | escalates | runs tiers in order until the history fits | the sensible default |
+//! | [`limit_warner`](LimitWarner) | none | appends a warning | the agent should wrap up, not be rewritten |
+//! | [`fallback`](FallbackCompaction) | that of its chain | the next strategy when one fails | a summary may fail and the run must go on |
 //!
 //! ```
 //! use retrace_events::{Event, History};
@@ -24,23 +32,44 @@
 pub mod laws;
 
 mod anchors;
+mod briefing;
+mod clamp_oversized;
+mod clear_tool_results;
 mod config;
 mod context;
 mod cut;
+mod deduplicate_file_reads;
+mod edits;
+mod fallback;
 #[cfg(test)]
 mod histories;
 mod identity;
+mod limit_warner;
+mod receipt;
+mod sizes;
+mod sliding_window;
 mod strategy;
 mod summarize;
+mod summarizing;
 mod tail_window;
+mod tiered;
 mod transcript;
+mod trigger;
 #[cfg(test)]
 mod vectors;
 
-pub use config::StrategyConfig;
+pub use clamp_oversized::ClampOversizedMessages;
+pub use clear_tool_results::ClearToolResults;
+pub use config::{BadSetting, StrategyConfig};
 pub use context::{Ask, AskModel, CompactContext, RunSoFar, Spend};
+pub use deduplicate_file_reads::{DeduplicateFileReads, FileKey, FileKeyFn, ReadTool};
+pub use fallback::FallbackCompaction;
 pub use futures_core::future::BoxFuture;
 pub use identity::Identity;
+pub use limit_warner::{LimitWarner, WarnOn};
+pub use sliding_window::SlidingWindow;
 pub use strategy::{Business, CompactError, Compacted, Strategy};
 pub use summarize::Summarize;
+pub use summarizing::SummarizingCompaction;
 pub use tail_window::TailWindow;
+pub use tiered::TieredCompaction;

@@ -1,8 +1,10 @@
 //! The port.
 
+use std::sync::Arc;
+
 use futures_core::future::BoxFuture;
 use retrace_events::History;
-use retrace_events::tokens::Tokens;
+use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_model::ModelError;
 
 use crate::context::CompactContext;
@@ -22,9 +24,15 @@ pub trait Strategy: Send + Sync {
         true
     }
 
-    /// The model that it asks for by name, if it does.
-    fn model(&self) -> Option<&str> {
-        None
+    /// Whether a running agent is to compact this history before its next request; `window` is the context window of its
+    /// model, if known. A verification does not ask.
+    fn is_due(&self, _history: &History, _window: Option<Tokens>, _counter: &dyn TokenCounter) -> bool {
+        false
+    }
+
+    /// The models that it asks for by name.
+    fn models(&self) -> Vec<&str> {
+        Vec::new()
     }
 
     /// Compacts a history.
@@ -44,10 +52,39 @@ pub trait Strategy: Send + Sync {
 pub enum Business {
     /// It keeps them all.
     Keeps,
+    /// It keeps them all, but not all that they hold, and asks no model.
+    Blanks,
     /// It drops them, and asks no model.
     Drops,
     /// It shows them to a model and keeps its summary.
     Summarizes,
+    /// Some of them it drops, others it shows to a model.
+    DropsAndSummarizes,
+}
+
+impl Business {
+    /// Whether events, or what they held, may be gone that no model was shown.
+    pub fn may_drop(self) -> bool {
+        matches!(self, Self::Blanks | Self::Drops | Self::DropsAndSummarizes)
+    }
+
+    /// Whether it may ask a model.
+    pub fn may_ask(self) -> bool {
+        matches!(self, Self::Summarizes | Self::DropsAndSummarizes)
+    }
+
+    /// That of strategies of which any may run.
+    pub(crate) fn of_any<'a>(strategies: impl IntoIterator<Item = &'a Arc<dyn Strategy>>) -> Self {
+        let each = strategies.into_iter().map(|strategy| strategy.business());
+        let (drops, asks) = each
+            .fold((false, false), |(drops, asks), business| (drops || business.may_drop(), asks || business.may_ask()));
+        match (drops, asks) {
+            (true, true) => Self::DropsAndSummarizes,
+            (true, false) => Self::Drops,
+            (false, true) => Self::Summarizes,
+            (false, false) => Self::Keeps,
+        }
+    }
 }
 
 /// What a strategy made of a history.

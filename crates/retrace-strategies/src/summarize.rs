@@ -68,8 +68,8 @@ impl Strategy for Summarize {
         Business::Summarizes
     }
 
-    fn model(&self) -> Option<&str> {
-        self.model.as_deref()
+    fn models(&self) -> Vec<&str> {
+        self.model.as_deref().into_iter().collect()
     }
 
     fn settles(&self) -> bool {

@@ -113,7 +113,8 @@ impl Verifier {
         let (strategies, control) = named(strategies, control)?;
         settings.check()?;
         for (strategy, asks) in &strategies {
-            if let Some(name) = asks.model().filter(|name| *name != model.name() && !other_models.contains_key(*name)) {
+            let unknown = |name: &&str| *name != model.name() && !other_models.contains_key(*name);
+            if let Some(name) = asks.models().into_iter().find(unknown) {
                 return Err(VerifyError::UnknownModel { strategy: strategy.clone(), model: name.to_owned() });
             }
         }

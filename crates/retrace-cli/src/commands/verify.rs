@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use retrace_events::{OutcomeRule, Recording};
 use retrace_score::{ReplayFidelity, Verification};
-use retrace_strategies::Business;
 use retrace_verifier::{Group, Progress, Settings, Verifier};
 
 use crate::args::VerifyArgs;
@@ -118,13 +117,10 @@ async fn verifier(
     }
     for (name, strategy) in strategies {
         // A program says only when it asks which model it wants.
-        let by_program = if strategy.kind() == PROGRAM && strategy.business() == Business::Summarizes {
-            models.names()
-        } else {
-            Vec::new()
-        };
+        let by_program =
+            if strategy.kind() == PROGRAM && strategy.business().may_ask() { models.names() } else { Vec::new() };
         for model in
-            strategy.model().map(str::to_owned).into_iter().chain(by_program).filter(|model| *model != own_model)
+            strategy.models().into_iter().map(str::to_owned).chain(by_program).filter(|model| *model != own_model)
         {
             verifier = verifier.model(&*model, models.named(&model)?);
         }

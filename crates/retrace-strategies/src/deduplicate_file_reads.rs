@@ -1,0 +1,193 @@
+//! `deduplicate_file_reads`: reads that a newer read replaces, blanked in place. Cost: none. Known from
+//! pydantic-ai-harness.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+use retrace_events::pairing::{PlacedResult, pair};
+use retrace_events::tokens::{TokenCounter, Tokens};
+use retrace_events::{History, Outcome, ToolCall};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::config::BadSetting;
+use crate::context::CompactContext;
+use crate::edits::{Edits, blank, is_blank};
+use crate::strategy::{Business, CompactError, Compacted, Strategy};
+use crate::trigger::{FALLBACK_WINDOW, with_trigger};
+
+with_trigger! {
+    /// Blanks the result of each read of a file that a newer read of the same file replaces. What is a read, and of which
+    /// file, is said by `file_key`. A read that failed replaces nothing and is not blanked. Contents are not compared.
+    ///
+    /// Without a trigger it is due at every request.
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct DeduplicateFileReads {
+        /// Which calls read which file.
+        pub file_key: FileKey,
+        /// What stands in for a result.
+        pub placeholder: String,
+    }
+}
+
+/// Which calls read a file, and which arguments say which file it is.
+#[derive(Clone, Deserialize)]
+#[serde(from = "Vec<ReadTool>")]
+pub enum FileKey {
+    /// By tool and arguments. **The path alone loses data where tools read ranges**: list offset and limit, too.
+    Tools(Vec<ReadTool>),
+    /// By a function: calls with equal keys read the same; a call without one is no read.
+    Function(Arc<FileKeyFn>),
+}
+
+/// Gives the key of a call.
+pub type FileKeyFn = dyn Fn(&ToolCall) -> Option<String> + Send + Sync;
+
+/// A tool that reads files.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadTool {
+    /// Its name.
+    pub tool: String,
+    /// The arguments that tell one read from another, the first of which must be a string for a call to be a read. The
+    /// same values through two tools are the same file.
+    pub args: Vec<String>,
+}
+
+impl FileKey {
+    fn of(&self, call: &ToolCall) -> Option<String> {
+        match self {
+            Self::Tools(tools) => tools.iter().find(|tool| tool.tool == call.name)?.key(&call.arguments),
+            Self::Function(key) => key(call),
+        }
+    }
+}
+
+impl ReadTool {
+    /// The JSON of the values of the arguments; a missing one is null.
+    fn key(&self, arguments: &str) -> Option<String> {
+        let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return None };
+        let values: Vec<_> = self.args.iter().map(|name| arguments.get(name).unwrap_or(&Value::Null)).collect();
+        values.first()?.is_string().then(|| serde_json::to_string(&values).ok()).flatten()
+    }
+}
+
+impl From<Vec<ReadTool>> for FileKey {
+    fn from(tools: Vec<ReadTool>) -> Self {
+        Self::Tools(tools)
+    }
+}
+
+impl std::fmt::Debug for FileKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tools(tools) => tools.fmt(f),
+            Self::Function(_) => f.write_str("a function"),
+        }
+    }
+}
+
+impl PartialEq for FileKey {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tools(a), Self::Tools(b)) => a == b,
+            (Self::Function(a), Self::Function(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Default for DeduplicateFileReads {
+    /// Without a `file_key`, which has no default.
+    fn default() -> Self {
+        Self {
+            max_messages: None,
+            max_tokens: None,
+            max_fraction: None,
+            context_window: None,
+            fallback_context_window: FALLBACK_WINDOW,
+            file_key: FileKey::Tools(Vec::new()),
+            placeholder: "[superseded file read]".to_owned(),
+        }
+    }
+}
+
+impl DeduplicateFileReads {
+    /// By these tools, whatever the history.
+    pub fn new(file_key: FileKey) -> Self {
+        Self { file_key, ..Self::default() }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), BadSetting> {
+        if let FileKey::Tools(tools) = &self.file_key {
+            if tools.is_empty() {
+                return Err(BadSetting::new(
+                    "file_key",
+                    "is missing or empty: list tools and the arguments that name a file, such as \
+                     `[{ tool = \"read_file\", args = [\"path\"] }]`",
+                ));
+            }
+            if tools.iter().any(|tool| tool.args.is_empty()) {
+                return Err(BadSetting::new(
+                    "file_key",
+                    "has a tool without `args`, so that all its calls would be one file",
+                ));
+            }
+        }
+        self.trigger().check()
+    }
+
+    fn deduplicate(&self, history: &History) -> Compacted {
+        let pairing = pair(history.events());
+        let mut reads: Vec<(PlacedResult<'_>, String)> = pairing
+            .answered()
+            .filter(|(_, answer)| answer.result.outcome == Outcome::Ok)
+            .filter_map(|(call, answer)| Some((answer, self.file_key.of(call.call)?)))
+            .collect();
+        reads.sort_by_key(|(answer, _)| (answer.event, answer.index));
+        let newest: HashMap<&str, usize> =
+            reads.iter().enumerate().map(|(number, (_, key))| (&**key, number)).collect();
+        let mut edits = Edits::of(history);
+        for (number, (answer, key)) in reads.iter().enumerate() {
+            if newest[&**key] != number && !is_blank(answer.result, &self.placeholder) {
+                edits.rewrite_result(answer.event, answer.index, |result| blank(result, &self.placeholder));
+            }
+        }
+        edits.finish().map_or(Compacted::Unchanged, Compacted::Changed)
+    }
+}
+
+impl Strategy for DeduplicateFileReads {
+    fn kind(&self) -> &'static str {
+        "deduplicate_file_reads"
+    }
+
+    fn business(&self) -> Business {
+        Business::Blanks
+    }
+
+    fn is_due(&self, history: &History, window: Option<Tokens>, counter: &dyn TokenCounter) -> bool {
+        let trigger = self.trigger();
+        !trigger.is_set() || trigger.fires(history, window, counter)
+    }
+
+    fn compact<'a>(
+        &'a self,
+        history: &'a History,
+        _cx: &'a mut CompactContext<'_>,
+    ) -> BoxFuture<'a, Result<Compacted, CompactError>> {
+        Box::pin(std::future::ready(Ok(self.deduplicate(history))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deduplications_agree_with_the_vectors() {
+        crate::vectors::check_free::<DeduplicateFileReads>("strategies/deduplicate_file_reads.jsonl");
+    }
+}
