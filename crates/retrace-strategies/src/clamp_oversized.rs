@@ -3,7 +3,7 @@
 use futures_core::future::BoxFuture;
 use retrace_events::tokens::TokenCounter;
 use retrace_events::{Event, History, PartBody};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::{BadSetting, at_least_one};
@@ -18,7 +18,7 @@ const CLAMPED: &str = "_clamped";
 /// requests, results and summaries are never touched. It works part by part and has no trigger.
 ///
 /// A limit below head, tail and the mark between them clamps its own output again, for as long as that shrinks it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClampOversizedMessages {
     /// The most characters of a part.

@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use retrace_events::pairing::{PairedCall, PlacedResult, pair};
 use retrace_events::tokens::{TokenCounter, Tokens, count_units};
 use retrace_events::{Event, History, Outcome, PartBody};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::BadSetting;
 use crate::context::CompactContext;
@@ -22,7 +22,7 @@ with_trigger! {
     ///
     /// Its trigger by events counts only those after the newest blanked result, so that it does not blank one more result
     /// at each request and spoil the provider's cache each time. At or below `2 · keep_pairs` it does so all the same.
-    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ClearToolResults {
         /// How many of the newest answered calls keep their results.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize};
 
 use crate::trigger::FALLBACK_WINDOW;
 use crate::{
@@ -23,11 +23,11 @@ use crate::{
 /// assert!(error.to_string().starts_with("`max_messages` is missing"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Settings")]
 pub struct StrategyConfig(Settings);
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Settings {
     Identity(Identity),
@@ -44,7 +44,7 @@ enum Settings {
 }
 
 /// The settings of [`TieredCompaction`].
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Tiers {
     tiers: Vec<StrategyConfig>,
@@ -55,7 +55,7 @@ struct Tiers {
 }
 
 /// The settings of [`FallbackCompaction`].
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Chain {
     chain: Vec<StrategyConfig>,
@@ -129,6 +129,26 @@ impl StrategyConfig {
             }
         };
         Self::try_from(settings?).map_err(D::Error::custom)
+    }
+
+    /// The settings of a kind with their defaults; none where all must be given.
+    pub(crate) fn defaults(kind: &str) -> serde_json::Map<String, serde_json::Value> {
+        let json = match kind {
+            "summarizing" => serde_json::to_value(SummarizingCompaction::default()),
+            "clamp_oversized" => serde_json::to_value(ClampOversizedMessages::default()),
+            "sliding_window" => serde_json::to_value(SlidingWindow::default()),
+            "clear_tool_results" => serde_json::to_value(ClearToolResults::default()),
+            "deduplicate_file_reads" => serde_json::to_value(DeduplicateFileReads::default()),
+            "tiered" => serde_json::to_value(Tiers::default()),
+            "limit_warner" => serde_json::to_value(LimitWarner::default()),
+            "fallback" => serde_json::to_value(Chain::default()),
+            "summarize" => Ok(serde_json::json!({"model": null})),
+            _ => Ok(serde_json::json!({})),
+        };
+        match json {
+            Ok(serde_json::Value::Object(settings)) => settings,
+            _ => serde_json::Map::new(),
+        }
     }
 
     /// The strategy.

@@ -8,7 +8,7 @@ use futures_core::future::BoxFuture;
 use retrace_events::pairing::{PlacedResult, pair};
 use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_events::{History, Outcome, ToolCall};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::BadSetting;
@@ -22,7 +22,7 @@ with_trigger! {
     /// file, is said by `file_key`. A read that failed replaces nothing and is not blanked. Contents are not compared.
     ///
     /// Without a trigger it is due at every request.
-    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct DeduplicateFileReads {
         /// Which calls read which file.
@@ -46,7 +46,7 @@ pub enum FileKey {
 pub type FileKeyFn = dyn Fn(&ToolCall) -> Option<String> + Send + Sync;
 
 /// A tool that reads files.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadTool {
     /// Its name.
@@ -71,6 +71,16 @@ impl ReadTool {
         let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return None };
         let values: Vec<_> = self.args.iter().map(|name| arguments.get(name).unwrap_or(&Value::Null)).collect();
         values.first()?.is_string().then(|| serde_json::to_string(&values).ok()).flatten()
+    }
+}
+
+/// A function has no form in a configuration, and is written as null.
+impl Serialize for FileKey {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Tools(tools) => tools.serialize(serializer),
+            Self::Function(_) => serializer.serialize_none(),
+        }
     }
 }
 

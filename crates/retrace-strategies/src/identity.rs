@@ -2,14 +2,14 @@
 
 use futures_core::future::BoxFuture;
 use retrace_events::History;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::context::CompactContext;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 
 /// Returns the history. As the control of a verification it shows the noise: a delta is evidence only when it clears
 /// this one's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {}
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use futures_core::future::BoxFuture;
 use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_events::{Event, History, Part, Request};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{BadSetting, at_least_one, one_of_two};
 use crate::context::{CompactContext, RunSoFar};
@@ -18,7 +18,7 @@ const ORIGIN: &str = "limit_warner";
 
 /// Appends one warning when a run comes close to its limits. The warning is sent with the next request only, and what
 /// was sent before is never changed, so provider caches and signed reasoning stay good.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitWarner {
     /// The most model calls of the run, those of compactions included.
@@ -42,7 +42,7 @@ pub struct LimitWarner {
 }
 
 /// A limit that can be warned of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarnOn {
     /// `max_iterations`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_events::{Event, History};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::anchors::{bring_back, first_user_event};
 use crate::config::BadSetting;
@@ -18,7 +18,7 @@ use crate::trigger::{FALLBACK_WINDOW, with_trigger};
 with_trigger! {
     /// Keeps the newest events, more where a result would lose its call, and in front of them the first thing that the user
     /// said. Pinned parts and leading system prompts stay; an earlier summary goes like any event.
-    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct SlidingWindow {
         /// How many events stay; 0 is 1.

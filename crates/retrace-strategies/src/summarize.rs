@@ -2,7 +2,7 @@
 
 use futures_core::future::BoxFuture;
 use retrace_events::{Event, History, Part, Summary};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::anchors::{keep_from, only_leads};
 use crate::context::CompactContext;
@@ -13,7 +13,7 @@ use crate::transcript;
 /// Asks a model to summarize what [`TailWindow`](crate::TailWindow) would drop, and keeps its answer in front of the
 /// last `target` events. An earlier summary is one of the events: it is summarized again. The task is not kept
 /// verbatim; pinned parts and leading system prompts are. Where only such would be summarized, nothing is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summarize {
     /// How many events to keep after the summary; 0 keeps them all and asks nothing.

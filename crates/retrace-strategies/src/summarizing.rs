@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_events::{Event, History, Part, PartBody, Request, Summary};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::anchors::{bring_back, first_user_event, leading_prompts};
 use crate::briefing::{Show, cut, elements, escape};
@@ -27,7 +27,7 @@ with_trigger! {
     /// Keeps the newest events as [`SlidingWindow`](crate::SlidingWindow) does, and in front of them the first thing that the
     /// user said and a summary of everything else. A later pass updates the summary of the one before. Where there is
     /// nothing new to summarize, nothing is asked.
-    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct SummarizingCompaction {
         /// The model to ask; the run's own if none is named.

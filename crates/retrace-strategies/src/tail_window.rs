@@ -2,7 +2,7 @@
 
 use futures_core::future::BoxFuture;
 use retrace_events::History;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::anchors::keep_from;
 use crate::context::CompactContext;
@@ -11,7 +11,7 @@ use crate::strategy::{Business, CompactError, Compacted, Strategy};
 
 /// Keeps the last `target` events that count, fewer where that would part a result from its call, and everything
 /// where even the newest round is longer. The task usually goes; pinned parts and leading system prompts stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TailWindow {
     /// How many events to keep; 0 keeps them all.
