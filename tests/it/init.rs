@@ -26,3 +26,19 @@ fn a_new_user_gets_from_nothing_to_a_report() {
     retrace(&["init"]).failed();
     assert_eq!(fs::read_to_string(folder.path().join("retrace.toml")).unwrap(), "mine");
 }
+
+#[test]
+fn the_menu_lists_every_strategy_with_its_settings() {
+    let said = retrace_in(std::env::temp_dir().as_path(), &["strategies"]).ok();
+    for words in [
+        "tail_window\n  does      keeps the last N events",
+        "keep_pairs = 3",
+        "known from pydantic-ai-harness",
+        "tiers, target_tokens",
+    ] {
+        assert!(said.contains(words), "{words} is not in: {said}");
+    }
+    assert!(said.lines().all(|line| line.chars().count() <= 100));
+    let json = retrace_in(std::env::temp_dir().as_path(), &["strategies", "--json"]).json();
+    assert_eq!(json.as_array().unwrap().len(), 11);
+}

@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Resumes the agent from raw and compacted histories, and compares
     Verify(VerifyArgs),
+    /// Lists the strategies: what each costs and does, and its settings
+    Strategies(StrategiesArgs),
     /// Scores rollouts that were collected elsewhere
     Score(ScoreArgs),
 }
@@ -162,6 +164,13 @@ pub(crate) struct VerifyArgs {
     pub(crate) outcome: OutcomeArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct StrategiesArgs {
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(ClapArgs)]

@@ -44,6 +44,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Record(args) => commands::record::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Strategies(args) => commands::strategies::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
         Command::Score(args) => commands::score::run(&args),
     };

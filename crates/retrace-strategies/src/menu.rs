@@ -25,25 +25,28 @@ pub struct MenuEntry {
 const AG2: &str = "AG2";
 const HARNESS: &str = "pydantic-ai-harness";
 
+/// A row of the menu.
+type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
+
 /// Kind, cost, what it does, when to reach for it, where it is known from, and the settings that have no default.
 #[rustfmt::skip]
-const MENU: [(&str, &str, &str, &str, &str, &[&str]); StrategyConfig::KINDS.len()] = [
-    ("identity", "none", "nothing", "as the control: its delta is the noise floor", "here", &[]),
+const MENU: [Row; StrategyConfig::KINDS.len()] = [
+    ("identity", "none", "nothing", "a control is wanted: its delta is the noise floor", "statistics", &[]),
     ("tail_window", "none", "keeps the last N events", "old context is worthless", AG2, &["target"]),
-    ("summarize", "1 call", "one summary, then the last N events", "a baseline with a model", AG2, &["target"]),
+    ("summarize", "1 call", "one summary, then the last N events", "a baseline with a model is wanted", AG2, &["target"]),
     ("summarizing", "1 call", "a structured summary, updated from one pass to the next", "old context matters but must shrink", HARNESS, &[]),
-    ("clamp_oversized", "none", "cuts the middle out of one huge part of a response", "one runaway generation", HARNESS, &[]),
+    ("clamp_oversized", "none", "cuts the middle out of one huge part of a response", "one runaway generation fills the window", HARNESS, &[]),
     ("sliding_window", "none", "drops the oldest events, keeps the task", "only recent rounds matter", HARNESS, &[]),
     ("clear_tool_results", "none", "blanks old tool results in place", "results dominate and can be fetched again", HARNESS, &[]),
     ("deduplicate_file_reads", "none", "blanks reads that a newer read replaces", "files are read again and again", HARNESS, &[]),
-    ("tiered", "escalates", "runs tiers in order until the history fits", "the sensible default", HARNESS, &[]),
+    ("tiered", "escalates", "runs tiers in order until the history fits", "a sensible default is wanted", HARNESS, &[]),
     ("limit_warner", "none", "appends a warning", "the agent should wrap up, not be rewritten", HARNESS, &[]),
     ("fallback", "that of its chain", "the next strategy when one fails", "a summary may fail and the run must go on", HARNESS, &[]),
 ];
 
 /// The whole menu, in the order of [`StrategyConfig::KINDS`].
 pub fn menu() -> Vec<MenuEntry> {
-    let entry = |(kind, cost, does, reach_for, known_from, required): (_, _, _, _, _, &[&str])| {
+    let entry = |(kind, cost, does, reach_for, known_from, required): Row| {
         let mut defaults = StrategyConfig::defaults(kind);
         defaults.extend(required.iter().map(|key| ((*key).to_owned(), Value::Null)));
         MenuEntry { kind, cost, does, reach_for, known_from, defaults }

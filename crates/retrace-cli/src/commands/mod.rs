@@ -7,4 +7,5 @@ pub(crate) mod inspect;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod score;
+pub(crate) mod strategies;
 pub(crate) mod verify;
