@@ -29,6 +29,7 @@
 //!
 //! Every strategy obeys the [`laws`], and any strategy of your own can be put through them.
 
+pub mod audit;
 pub mod laws;
 
 mod anchors;
