@@ -3,13 +3,19 @@
 //! The rule: ⌊Σ characters / 4⌋ + 1000 for an image or a sound + 2000 for a document, over everything a model sees.
 //! A character is a Unicode scalar value. Counted are texts, system prompts, thinking, the names and arguments of
 //! calls, and the content of results; not ids, signatures or names in results. Flooring once, over the sum, keeps a
-//! history of many small parts from being free.
+//! history of many small parts from being free. Another [`TokenCounter`] takes the place of ⌊Σ characters / 4⌋, with the
+//! feature `tokens-openai` one of OpenAI's tokenizers; media cost the same under all.
+
+#[cfg(feature = "tokens-openai")]
+mod openai;
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "tokens-openai")]
+pub use self::openai::OpenAiTokens;
 use crate::event::Event;
 use crate::history::History;
 use crate::part::{Media, MediaKind, Part, PartBody};
