@@ -69,6 +69,25 @@ pub struct Spend {
     pub usage: Usage,
 }
 
+impl Spend {
+    /// What was spent since it was `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let less = |now: Option<u64>, then: Option<u64>| now.map(|now| now.saturating_sub(then.unwrap_or(0)));
+        let (now, then) = (&self.usage, &earlier.usage);
+        Self {
+            n_model_calls: self.n_model_calls.saturating_sub(earlier.n_model_calls),
+            question_tokens: Tokens(self.question_tokens.0.saturating_sub(earlier.question_tokens.0)),
+            usage: Usage {
+                input_tokens: now.input_tokens.saturating_sub(then.input_tokens),
+                output_tokens: now.output_tokens.saturating_sub(then.output_tokens),
+                cache_read_tokens: less(now.cache_read_tokens, then.cache_read_tokens),
+                cache_write_tokens: less(now.cache_write_tokens, then.cache_write_tokens),
+                ..Usage::default()
+            },
+        }
+    }
+}
+
 impl<'a> CompactContext<'a> {
     /// A context whose questions go to `ask`. All randomness of a simulated model comes from `seed`.
     pub fn new(ask: &'a dyn Ask, seed: u64) -> Self {

@@ -36,6 +36,7 @@ mod anchors;
 mod briefing;
 mod clamp_oversized;
 mod clear_tool_results;
+mod compactor;
 mod config;
 mod context;
 mod cut;
@@ -62,6 +63,7 @@ mod vectors;
 
 pub use clamp_oversized::ClampOversizedMessages;
 pub use clear_tool_results::ClearToolResults;
+pub use compactor::{Compactor, Outcome, Pass, Sizes, compact};
 pub use config::{BadSetting, StrategyConfig};
 pub use context::{Ask, AskModel, CompactContext, RunSoFar, Spend};
 pub use deduplicate_file_reads::{DeduplicateFileReads, FileKey, FileKeyFn, ReadTool};

@@ -16,6 +16,13 @@ pub trait Strategy: Send + Sync {
     /// Its kind, as a configuration names it.
     fn kind(&self) -> &'static str;
 
+    /// The name of its Rust type, such as `SlidingWindow`; spans have it.
+    fn type_name(&self) -> &'static str {
+        let name = std::any::type_name::<Self>();
+        let outer = name.split('<').next().unwrap_or(name);
+        outer.rsplit("::").next().unwrap_or(outer)
+    }
+
     /// What becomes of the events that it does not keep.
     fn business(&self) -> Business;
 

@@ -1,0 +1,475 @@
+//! Compaction in a running agent, and between runs: a history edited in place, a span for what changed, an account of
+//! what it cost.
+
+use std::sync::Arc;
+
+use retrace_events::tokens::{TokenCounter, Tokens, count_events, count_sent};
+use retrace_events::{Event, Extra, History, UsageEvent};
+use tracing::field::Empty;
+use tracing::{info_span, warn};
+
+use crate::context::{CompactContext, Spend};
+use crate::sizes::anchored;
+use crate::strategy::{CompactError, Compacted, Strategy};
+
+/// Compacts the history of one conversation as it grows. A fresh one is for one conversation; a clone goes on from where
+/// it is.
+///
+/// Any loop can have one: it calls [`before_request`](Self::before_request) on its history just before each request.
+///
+/// ```
+/// use std::sync::Arc;
+/// use retrace_events::{Event, History};
+/// use retrace_strategies::{CompactContext, Compactor, Outcome, SlidingWindow};
+///
+/// let window = SlidingWindow { max_messages: Some(3), keep_messages: 2, ..SlidingWindow::default() };
+/// let mut compactor = Compactor::new(Arc::new(window));
+/// let mut history = History::from(vec![Event::request("the task")]);
+/// for n in 1..=3 {
+///     let pass = pollster::block_on(compactor.before_request(&mut history, &mut CompactContext::without_model()));
+///     if let Outcome::Failed(error) = pass.outcome {
+///         println!("round {n} goes on with the whole history: {error}");
+///     }
+///     // Here the loop would ask its model.
+///     history.push(Event::answer("an answer"));
+///     history.push(Event::request("go on"));
+/// }
+/// assert_eq!(history.len(), 5); // The task and the two newest events, and what came after them.
+/// ```
+#[derive(Clone)]
+pub struct Compactor {
+    strategy: Arc<dyn Strategy>,
+    max_events: Option<usize>,
+    /// The newest response that told its input when something was removed before it, and how many tokens were: until
+    /// there is a newer one, what it told is too much.
+    stale: Option<(Arc<Event>, u64)>,
+    /// The size that a history must grow beyond before it is compacted again, while its trigger stays true.
+    held_up_to: Option<Tokens>,
+    has_said: bool,
+}
+
+/// What came of one look at a history, or of one compaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass {
+    /// What became of the history.
+    pub outcome: Outcome,
+    /// What it cost, whatever came of it.
+    pub spend: Spend,
+    /// Whether the history still calls for a compaction: what cannot be removed is larger than the trigger, or the
+    /// strategy keeps more than it allows. A [`Compactor`] warns of it once, and then waits until the history has grown by a
+    /// quarter, instead of compacting at every request.
+    pub still_due: bool,
+}
+
+/// What became of a history.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It did not call for a compaction.
+    NotDue,
+    /// There was nothing to do.
+    Unchanged,
+    /// It was compacted.
+    Compacted {
+        /// What it was.
+        before: History,
+    },
+    /// It could not be compacted, and was left as it was.
+    Failed(CompactError),
+}
+
+/// How large a history was before a compaction and after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Events that counted.
+    pub messages_before: usize,
+    /// Events that count.
+    pub messages_after: usize,
+    /// Tokens, by the run's counter.
+    pub tokens_before: Tokens,
+    /// Tokens now; there may be more of them.
+    pub tokens_after: Tokens,
+}
+
+/// Compacts a history in place, whatever it calls for: between runs, or on request. What was asked of models is appended
+/// as a `usage` event of kind `compaction`.
+///
+/// A compaction that changed something is a span `compact_messages`, opened and closed once it is done; its sizes are
+/// counted only if someone listens.
+pub async fn compact(strategy: &dyn Strategy, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
+    let earlier = cx.spend().clone();
+    let compacted = strategy.compact(history, cx).await;
+    let mut pass = Pass { outcome: Outcome::Unchanged, spend: cx.spend().since(&earlier), still_due: false };
+    match compacted {
+        Ok(Compacted::Unchanged) => {}
+        Ok(Compacted::Changed(kept)) => {
+            let before = std::mem::replace(history, kept);
+            trace(strategy, &before, history, cx.counter);
+            pass.outcome = Outcome::Compacted { before };
+            if let Some(usage) = pass.usage_event() {
+                history.push(usage);
+            }
+        }
+        Err(error) => {
+            let strategy = strategy.type_name();
+            warn!(strategy, error = &error as &dyn std::error::Error, "a compaction failed; the history is as it was");
+            pass.outcome = Outcome::Failed(error);
+        }
+    }
+    pass
+}
+
+fn trace(strategy: &dyn Strategy, before: &History, after: &History, counter: &dyn TokenCounter) {
+    let span = info_span!(
+        "compact_messages",
+        gen_ai.conversation.compacted = true,
+        compaction.strategy = strategy.type_name(),
+        compaction.messages_before = Empty,
+        compaction.messages_after = Empty,
+        compaction.tokens_before = Empty,
+        compaction.tokens_after = Empty,
+    );
+    if span.is_disabled() {
+        return;
+    }
+    let sizes = Sizes::of(before, after, counter);
+    span.record("compaction.messages_before", sizes.messages_before);
+    span.record("compaction.messages_after", sizes.messages_after);
+    span.record("compaction.tokens_before", sizes.tokens_before.0);
+    span.record("compaction.tokens_after", sizes.tokens_after.0);
+    // A span that nobody enters is not exported by all.
+    drop(span.entered());
+}
+
+impl Compactor {
+    /// Compacts when the strategy's own trigger says so.
+    pub fn new(strategy: Arc<dyn Strategy>) -> Self {
+        Self { strategy, max_events: None, stale: None, held_up_to: None, has_said: false }
+    }
+
+    /// Compacts when more than this many events count, too. Strategies that have no trigger of their own need it.
+    pub fn max_events(mut self, max_events: usize) -> Self {
+        self.max_events = Some(max_events);
+        self
+    }
+
+    /// What compacts.
+    pub fn strategy(&self) -> &Arc<dyn Strategy> {
+        &self.strategy
+    }
+
+    /// Compacts a history in place, if it calls for it. To be called just before each request; the next one starts from
+    /// what this one left.
+    ///
+    /// Nothing makes it fail: where the strategy does, the history is left as it was, and [`Outcome::Failed`] says so.
+    pub async fn before_request(&mut self, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
+        let nothing = Pass { outcome: Outcome::NotDue, spend: Spend::default(), still_due: false };
+        if !self.is_due(history, cx) {
+            self.held_up_to = None;
+            return nothing;
+        }
+        if self.held_up_to.is_some_and(|most| self.size(history, cx.counter) <= most) {
+            return nothing;
+        }
+        let mut pass = compact(&*self.strategy, history, cx).await;
+        match &pass.outcome {
+            Outcome::Compacted { before } => self.note_removed(before, history, cx.counter),
+            Outcome::NotDue | Outcome::Unchanged => {}
+            // It is tried again before the next request.
+            Outcome::Failed(_) => return pass,
+        }
+        pass.still_due = self.is_still_due(history, cx);
+        self.held_up_to = pass.still_due.then(|| {
+            let left = self.size(history, cx.counter);
+            left + Tokens(left.0 / 4)
+        });
+        if pass.still_due && !std::mem::replace(&mut self.has_said, true) {
+            warn!(
+                strategy = self.strategy.type_name(),
+                "a compacted history still calls for compaction: the trigger is below what the strategy keeps; \
+                 the next one waits until the history has grown by a quarter"
+            );
+        }
+        pass
+    }
+
+    fn is_due(&self, history: &History, cx: &CompactContext<'_>) -> bool {
+        self.exceeds_events(history) || self.strategy_is_due(history, cx)
+    }
+
+    /// As [`is_due`](Self::is_due), but for a strategy that looks for itself at every request: that is no trigger.
+    fn is_still_due(&self, history: &History, cx: &CompactContext<'_>) -> bool {
+        let nothing = History::from(Vec::new());
+        self.exceeds_events(history)
+            || self.strategy_is_due(history, cx) && !self.strategy.is_due(&nothing, cx.window, cx.counter)
+    }
+
+    fn exceeds_events(&self, history: &History) -> bool {
+        self.max_events.is_some_and(|most| history.n_counting() > most)
+    }
+
+    fn strategy_is_due(&self, history: &History, cx: &CompactContext<'_>) -> bool {
+        let corrected = self.corrected(history);
+        self.strategy.is_due(corrected.as_ref().unwrap_or(history), cx.window, cx.counter)
+    }
+
+    /// The size of the next request.
+    fn size(&self, history: &History, counter: &dyn TokenCounter) -> Tokens {
+        anchored(counter, self.corrected(history).as_ref().unwrap_or(history))
+    }
+
+    /// Keeps in mind that what the provider said of the input is more than what is left of it.
+    fn note_removed(&mut self, before: &History, after: &History, counter: &dyn TokenCounter) {
+        let Some(anchor) = newest_anchor(after) else { return };
+        let Some(old_anchor) = newest_anchor(before) else { return };
+        let up_to = |history: &History, index: usize| count_events(counter, history.events().take(index + 1)).0;
+        let removed = up_to(before, old_anchor).saturating_sub(up_to(after, anchor));
+        let earlier = before.get(old_anchor).and_then(|event| self.removed_before(event)).unwrap_or(0);
+        self.stale = after.get(anchor).map(|event| (Arc::clone(event), removed.saturating_add(earlier)));
+    }
+
+    fn removed_before(&self, anchor: &Arc<Event>) -> Option<u64> {
+        let (stale, removed) = self.stale.as_ref()?;
+        (Arc::ptr_eq(stale, anchor) || stale == anchor).then_some(*removed)
+    }
+
+    /// The history with what was removed taken off what the provider said of it, if that is too much.
+    fn corrected(&self, history: &History) -> Option<History> {
+        self.stale.as_ref()?;
+        let anchor = newest_anchor(history)?;
+        let removed = self.removed_before(history.get(anchor)?)?;
+        let mut events: Vec<_> = history.iter().map(Arc::clone).collect();
+        if let Event::Response(response) = Arc::make_mut(&mut events[anchor])
+            && let Some(usage) = &mut response.usage
+        {
+            usage.input_tokens = usage.input_tokens.saturating_sub(removed).max(1);
+        }
+        Some(History::new(events))
+    }
+}
+
+/// The newest response that told its input.
+fn newest_anchor(history: &History) -> Option<usize> {
+    let told = |event: &Event| matches!(event, Event::Response(response) if response.usage.as_ref().is_some_and(|usage| usage.input_tokens > 0));
+    history.events().rev().position(told).map(|back| history.len() - 1 - back)
+}
+
+impl Pass {
+    /// What was asked of models, as an event of the run; nothing where none was asked.
+    pub fn usage_event(&self) -> Option<Event> {
+        (self.spend.n_model_calls > 0).then(|| {
+            Event::Usage(UsageEvent {
+                kind: "compaction".to_owned(),
+                usage: self.spend.usage.clone(),
+                model: None,
+                extra: Extra::default(),
+            })
+        })
+    }
+}
+
+impl Sizes {
+    /// Those of a history before a compaction and after it.
+    pub fn of(before: &History, after: &History, counter: &dyn TokenCounter) -> Self {
+        Self {
+            messages_before: before.n_counting(),
+            messages_after: after.n_counting(),
+            tokens_before: count_sent(counter, before),
+            tokens_after: count_sent(counter, after),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fmt::Debug;
+    use std::sync::Mutex;
+
+    use retrace_events::{Part, Request, Response, Usage};
+    use retrace_model::{ScriptedModel, Step};
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Metadata, Subscriber};
+
+    use super::*;
+    use crate::{AskModel, SlidingWindow, Summarize, TailWindow, TieredCompaction};
+
+    /// Keeps the fields of spans, and counts warnings.
+    #[derive(Default)]
+    struct Spans {
+        spans: Mutex<Vec<BTreeMap<&'static str, String>>>,
+        n_warnings: Mutex<usize>,
+    }
+
+    struct Fields<'a>(&'a mut BTreeMap<&'static str, String>);
+
+    impl Visit for Fields<'_> {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            self.0.insert(field.name(), format!("{value:?}"));
+        }
+    }
+
+    impl Subscriber for Spans {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, span: &Attributes<'_>) -> Id {
+            let mut spans = self.spans.lock().unwrap();
+            let mut fields = BTreeMap::from([("name", span.metadata().name().to_owned())]);
+            span.record(&mut Fields(&mut fields));
+            spans.push(fields);
+            Id::from_u64(spans.len() as u64)
+        }
+
+        fn record(&self, span: &Id, values: &Record<'_>) {
+            values.record(&mut Fields(&mut self.spans.lock().unwrap()[span.into_u64() as usize - 1]));
+        }
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            *self.n_warnings.lock().unwrap() += 1;
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// What is traced meanwhile: the fields of spans, and how many warnings.
+    fn traced(work: impl FnOnce()) -> (Vec<BTreeMap<&'static str, String>>, usize) {
+        let spans = Arc::new(Spans::default());
+        tracing::subscriber::with_default(Arc::clone(&spans), work);
+        let n_warnings = *spans.n_warnings.lock().unwrap();
+        let spans = spans.spans.lock().unwrap().clone();
+        (spans, n_warnings)
+    }
+
+    fn compactor(strategy: impl Strategy + 'static) -> Compactor {
+        Compactor::new(Arc::new(strategy))
+    }
+
+    fn look(compactor: &mut Compactor, history: &mut History) -> Pass {
+        pollster::block_on(compactor.before_request(history, &mut CompactContext::without_model()))
+    }
+
+    fn window(max_tokens: u64, keep_messages: usize) -> SlidingWindow {
+        SlidingWindow { max_tokens: Some(max_tokens), keep_messages, ..SlidingWindow::default() }
+    }
+
+    /// An answer whose request had so many tokens.
+    fn told(input_tokens: u64, text: &str) -> Event {
+        let usage = Usage { input_tokens, output_tokens: 1, ..Usage::default() };
+        Event::Response(Response { content: vec![Part::text(text)], usage: Some(usage), ..Response::default() })
+    }
+
+    fn long(n: usize) -> History {
+        History::from((0..n).map(|n| Event::request(format!("{n:040}"))).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn an_edit_stays_and_is_one_span_with_its_sizes() {
+        let mut compactor = compactor(window(60, 3));
+        let mut history = long(5);
+        let (spans, n_warnings) = traced(|| {
+            assert_eq!(look(&mut compactor, &mut history).outcome, Outcome::NotDue);
+            history.push(Event::request("x".repeat(80)));
+            let before = history.clone();
+            assert_eq!(look(&mut compactor, &mut history).outcome, Outcome::Compacted { before });
+            assert_eq!(look(&mut compactor, &mut history).outcome, Outcome::NotDue);
+        });
+        assert_eq!(history.len(), 4);
+        let wanted = [
+            ("name", "compact_messages"),
+            ("gen_ai.conversation.compacted", "true"),
+            ("compaction.strategy", "\"SlidingWindow\""),
+            ("compaction.messages_before", "6"),
+            ("compaction.messages_after", "4"),
+            ("compaction.tokens_before", "70"),
+            ("compaction.tokens_after", "50"),
+        ];
+        assert_eq!(spans, [wanted.map(|(key, value)| (key, value.to_owned())).into()]);
+        assert_eq!(n_warnings, 0);
+    }
+
+    #[test]
+    fn a_failure_leaves_the_history_alone_and_is_tried_again() {
+        let model = AskModel(ScriptedModel::new([Step::from(""), Step::from("so far, so good")]));
+        let mut compactor = compactor(Summarize::new(2)).max_events(3);
+        let (mut history, before) = (long(5), long(5));
+        let mut cx = CompactContext::new(&model, 0);
+        let mut pass = |history: &mut History| pollster::block_on(compactor.before_request(history, &mut cx));
+        let (spans, n_warnings) = traced(|| {
+            let failed = pass(&mut history);
+            assert_eq!(failed.outcome, Outcome::Failed(CompactError::EmptySummary));
+            assert_eq!(failed.spend.n_model_calls, 1);
+        });
+        assert_eq!((spans.len(), n_warnings), (0, 1));
+        assert_eq!(history, before);
+        let second = pass(&mut history);
+        assert_eq!(second.outcome, Outcome::Compacted { before });
+        assert_eq!(second.spend.n_model_calls, 1);
+        assert_eq!(history.last().map(|event| &**event), second.usage_event().as_ref());
+    }
+
+    #[test]
+    fn what_a_provider_said_before_a_compaction_does_not_call_for_another() {
+        let mut events: Vec<_> = long(20).events().cloned().collect();
+        events.push(told(300, "an answer"));
+        events.push(Event::request("next"));
+        let mut history = History::from(events);
+        let mut compactor = compactor(window(250, 4));
+        let pass = look(&mut compactor, &mut history);
+        assert!(matches!(pass.outcome, Outcome::Compacted { .. }) && !pass.still_due, "{pass:?}");
+        // The request failed, say, and is made again.
+        assert_eq!(look(&mut compactor, &mut history).outcome, Outcome::NotDue);
+        history.push(told(251, "what cannot be removed has grown"));
+        assert!(matches!(look(&mut compactor, &mut history).outcome, Outcome::Compacted { .. }));
+    }
+
+    #[test]
+    fn a_trigger_that_stays_true_is_said_once_and_does_not_compact_at_every_request() {
+        let huge = Request { content: vec![Part::system("x".repeat(4_000)), Part::text("go")], ..Request::default() };
+        let tiers: [Arc<dyn Strategy>; 1] = [Arc::new(window(1, 2))];
+        let strategies: [(Compactor, &str); 3] = [
+            (compactor(window(500, 2)), "own trigger"),
+            (compactor(TieredCompaction::new(tiers, 500)), "target"),
+            (compactor(TailWindow::new(6)).max_events(4), "events"),
+        ];
+        for (mut compactor, name) in strategies {
+            let mut history = History::from(vec![Event::Request(huge.clone())]);
+            let (mut n_compacted, mut n_said) = (0, 0);
+            let (_, n_warnings) = traced(|| {
+                for n in 0..40 {
+                    history.push(told(1_100 + 30 * (history.len() as u64), &format!("{n:080}")));
+                    history.push(Event::request(format!("{n:040}")));
+                    let pass = look(&mut compactor, &mut history);
+                    n_compacted += usize::from(matches!(pass.outcome, Outcome::Compacted { .. }));
+                    n_said += usize::from(pass.still_due);
+                }
+            });
+            assert_eq!(n_warnings, 1, "{name}");
+            assert!((1..=20).contains(&n_compacted) && n_said >= n_compacted, "{name}: {n_compacted} of 40, {n_said}");
+        }
+    }
+
+    #[test]
+    fn a_strategy_that_looks_for_itself_looks_every_time_and_nothing_is_said_of_it() {
+        let mut compactor = compactor(crate::ClampOversizedMessages {
+            max_part_chars: Some(200),
+            keep_head_chars: 10,
+            keep_tail_chars: 10,
+            ..crate::ClampOversizedMessages::default()
+        });
+        let mut history = long(3);
+        let (spans, n_warnings) = traced(|| {
+            for _ in 0..3 {
+                history.push(told(10, &"y".repeat(400)));
+                let pass = look(&mut compactor, &mut history);
+                assert!(matches!(pass.outcome, Outcome::Compacted { .. }) && !pass.still_due, "{pass:?}");
+            }
+        });
+        assert_eq!((spans.len(), n_warnings), (3, 0));
+    }
+}
