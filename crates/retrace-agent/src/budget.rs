@@ -41,13 +41,14 @@ impl Budget {
         Self { max_actions: Some(horizon), max_answers: Some(horizon), ..Self::default() }
     }
 
-    /// Which limit forbids another model call, if any does.
+    /// Which limit forbids another model call, if any does. Where it is no answer, one call is left for the answer that
+    /// is to follow it.
     pub(crate) fn forbids_request(&self, account: &Account, is_answer: bool) -> Option<EndReason> {
         let spent = |limit: Option<usize>, used| limit.is_some_and(|limit| used >= limit);
         let spent_long = |limit: Option<u64>, used| limit.is_some_and(|limit| used >= limit);
         if is_answer && (spent(self.max_actions, account.n_finished) || spent(self.max_answers, account.n_answers)) {
             Some(EndReason::Budget)
-        } else if spent_long(self.max_requests, account.n_requests) {
+        } else if spent_long(self.max_requests, account.n_requests.saturating_add(u64::from(!is_answer))) {
             Some(EndReason::RequestLimit)
         } else if spent_long(self.max_total_tokens, account.total_tokens()) {
             Some(EndReason::TokenLimit)

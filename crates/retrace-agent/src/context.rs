@@ -54,6 +54,8 @@ struct State {
     results: Vec<(usize, ToolResult)>,
     /// The first thing that ended the run.
     end: Option<Ended>,
+    /// The limit that forbade a question of a strategy: it ends the run only if the agent gives up for it.
+    unasked: Option<EndReason>,
 }
 
 /// What ended a run before the agent did.
@@ -223,7 +225,11 @@ impl<'a> RunContext<'a> {
         let number = {
             let mut state = self.state();
             if let Some(reason) = self.budget.forbids_request(&state.account, is_answer) {
-                state.end.get_or_insert(Ended::Limit(reason));
+                if is_answer {
+                    state.end.get_or_insert(Ended::Limit(reason));
+                } else {
+                    state.unasked.get_or_insert(reason);
+                }
                 None
             } else if is_answer && self.budget.forbids_asking_beside(&state.account) {
                 None
@@ -264,11 +270,12 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    pub(crate) fn into_parts(self) -> (Account, Option<Ended>) {
+    /// The account, what ended the run, and what forbade a question of a strategy.
+    pub(crate) fn into_parts(self) -> (Account, Option<Ended>, Option<EndReason>) {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         // The last round may have broken off.
         state.show_results(self.observer);
-        (state.account, state.end)
+        (state.account, state.end, state.unasked)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -36,4 +36,4 @@ pub use budget::Budget;
 pub use context::{Halt, Observer, RunContext};
 pub use futures_core::future::BoxFuture;
 pub use run::Run;
-pub use tool_loop::{Compaction, ToolLoop};
+pub use tool_loop::ToolLoop;

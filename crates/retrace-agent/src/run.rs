@@ -56,10 +56,15 @@ impl Run<'_> {
             Either::Left((Err(panic), _)) => Err(other(format!("the agent panicked: {}", panic_text(&*panic)))),
             Either::Right((message, _)) => Err(other(message)),
         };
-        let (account, ended) = cx.into_parts();
+        let (account, ended, unasked) = cx.into_parts();
         // A call that did not finish leaves a gap, and what was done behind it is not what the agent did next.
         let actions: Vec<_> = account.actions.into_iter().map_while(|action| action).collect();
         let spent_actions = self.budget.max_actions.is_some_and(|limit| actions.len() >= limit);
+        // A strategy sees a limit of the run as a failed question.
+        let ended = match &turn {
+            Err(AgentError::Compact(_)) => ended.or(unasked.map(Ended::Limit)),
+            _ => ended,
+        };
         let (end, history) = match (turn, ended) {
             (_, Some(Ended::Call { error: CallError::OffTheRecord { call }, .. })) => {
                 (EndReason::OffTheRecord { call }, None)
@@ -71,7 +76,6 @@ impl Run<'_> {
             (Ok(Turn::Ended(history)), _) => (EndReason::Answer, Some(history)),
             (Ok(Turn::Stopped(history)), ended) => (limit(ended), Some(history)),
             (Err(AgentError::Halt(Halt::BudgetSpent)), ended) => (limit(ended), None),
-            // A strategy sees a limit of the run as a failed question.
             (Err(AgentError::Compact(_)), Some(Ended::Limit(reason))) => (reason, None),
             (Err(AgentError::Halt(Halt::Model(error))), _) => (failed(Stage::Model, &error), None),
             (Err(error), _) => (failed(Stage::Agent, &error), None),

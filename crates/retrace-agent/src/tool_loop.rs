@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
+use retrace_events::tokens::{FourCharacters, TokenCounter, Tokens};
 use retrace_events::{Event, History, ToolCall, ToolResult};
-use retrace_strategies::{CompactContext, Compacted, Strategy};
+use retrace_strategies::{CompactContext, Compactor};
 use tracing::{Instrument, info_span};
 
 use crate::agent::{Agent, AgentError, Turn};
@@ -14,33 +15,44 @@ use crate::context::{Halt, RunContext};
 /// Asks the model, runs all calls of its response, and asks again, until a response holds no call.
 ///
 /// Calls of one response run in the order issued, or side by side in a toolbox that declares them independent.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct ToolLoop {
-    compaction: Option<Compaction>,
+    compactor: Option<Compactor>,
+    counter: Arc<dyn TokenCounter>,
+    window: Option<Tokens>,
 }
 
-/// When a live run compacts its history, and how.
-#[derive(Clone)]
-pub struct Compaction {
-    /// What compacts it.
-    pub strategy: Arc<dyn Strategy>,
-    /// Compact before a model call when more than this many events count; and then not again until there are more
-    /// than the last compaction left.
-    pub max_events: usize,
+impl Default for ToolLoop {
+    fn default() -> Self {
+        Self { compactor: None, counter: Arc::new(FourCharacters), window: None }
+    }
 }
 
 impl ToolLoop {
-    /// A loop that compacts its history as it grows.
-    pub fn compacting(compaction: Compaction) -> Self {
-        Self { compaction: Some(compaction) }
+    /// A loop that compacts its history as it grows; every run starts with a copy of this compactor. A compaction that
+    /// fails leaves the history as it was, and the run goes on with it.
+    pub fn compacting(compactor: Compactor) -> Self {
+        Self { compactor: Some(compactor), ..Self::default() }
+    }
+
+    /// Counts tokens in this way for its compactions.
+    pub fn counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
+        self.counter = counter;
+        self
+    }
+
+    /// Tells its compactions the context window of the model.
+    pub fn window(mut self, window: Tokens) -> Self {
+        self.window = Some(window);
+        self
     }
 
     async fn run(&self, mut history: History, cx: &RunContext<'_>) -> Result<Turn, AgentError> {
-        let mut compacting = self.compaction.as_ref().map(Compacting::new);
+        let mut compactor = self.compactor.clone();
         let mut n = 0_u64;
         loop {
             n += 1;
-            let round = self.round(&mut history, compacting.as_mut(), cx).instrument(info_span!("round", n));
+            let round = self.round(&mut history, compactor.as_mut(), cx).instrument(info_span!("round", n));
             match round.await {
                 Ok(Round::Called) => {}
                 Ok(Round::Answered) => return Ok(Turn::Ended(history)),
@@ -54,11 +66,11 @@ impl ToolLoop {
     async fn round(
         &self,
         history: &mut History,
-        compacting: Option<&mut Compacting<'_>>,
+        compactor: Option<&mut Compactor>,
         cx: &RunContext<'_>,
     ) -> Result<Round, AgentError> {
-        if let Some(compacting) = compacting {
-            compacting.compact(history, cx).await?;
+        if let Some(compactor) = compactor {
+            self.compact(history, compactor, cx).await;
         }
         let response = cx.respond(history).await?;
         let calls: Vec<_> = response.tool_calls().cloned().collect();
@@ -69,38 +81,25 @@ impl ToolLoop {
         history.push(Event::results(run_calls(&calls, cx).await?));
         Ok(Round::Called)
     }
+
+    /// Compacts the history if it calls for it. What that cost is an event of the run.
+    async fn compact(&self, history: &mut History, compactor: &mut Compactor, cx: &RunContext<'_>) {
+        // The context gives each question the seed of its model call.
+        let mut compacting = CompactContext::new(cx, 0);
+        compacting.run = cx.run_so_far();
+        compacting.counter = &*self.counter;
+        compacting.window = self.window;
+        let pass = compactor.before_request(history, &mut compacting).await;
+        if let Some(usage) = pass.usage_event() {
+            cx.note(&usage);
+        }
+    }
 }
 
 /// What the model did in a round.
 enum Round {
     Called,
     Answered,
-}
-
-/// A compaction, and how large the history may grow before the next one.
-struct Compacting<'a> {
-    compaction: &'a Compaction,
-    max_events: usize,
-}
-
-impl<'a> Compacting<'a> {
-    fn new(compaction: &'a Compaction) -> Self {
-        Self { compaction, max_events: compaction.max_events }
-    }
-
-    async fn compact(&mut self, history: &mut History, cx: &RunContext<'_>) -> Result<(), AgentError> {
-        if history.n_counting() <= self.max_events {
-            return Ok(());
-        }
-        // The context gives each question the seed of its model call.
-        let mut compacting = CompactContext::new(cx, 0);
-        compacting.run = cx.run_so_far();
-        if let Compacted::Changed(kept) = self.compaction.strategy.compact(history, &mut compacting).await? {
-            *history = kept;
-        }
-        self.max_events = self.compaction.max_events.max(history.n_counting());
-        Ok(())
-    }
 }
 
 /// Runs all calls of a response; of calls that get no result, the first one issued says why.

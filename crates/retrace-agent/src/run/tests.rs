@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use retrace_env::{FnTool, NoArguments, ToolOutput};
 use retrace_events::{Event, Part, Response, ToolCall, Usage};
 use retrace_model::{Answer, ModelError, Prompt, ScriptedModel, Step};
-use retrace_strategies::{Summarize, TailWindow};
+use retrace_strategies::{Compactor, Summarize, TailWindow};
 
 use super::*;
 use crate::context::yield_once;
-use crate::{Compaction, RunContext, ToolLoop};
+use crate::{RunContext, ToolLoop};
 
 fn call(name: &str) -> ToolCall {
     ToolCall::new("c", name, "{}")
@@ -265,23 +265,46 @@ fn a_live_run_ends_at_its_limits_and_says_which() {
 #[test]
 fn summary_calls_count_toward_the_limits_of_a_live_run() {
     let summary = || Response { content: vec![Part::text("so far, so good")], ..Response::default() };
-    // The loop asks for an answer, then for a summary before each further answer.
-    let script = vec![calls(&["work"]), summary().into(), calls(&["work"]), summary().into(), calls(&["work"])];
+    // The loop asks for an answer, then for a summary before each further answer; the last call is kept for an answer.
+    let script = vec![calls(&["work"]), summary().into(), calls(&["work"]), calls(&["work"])];
     let (model, ran) = (ScriptedModel::new(script), Arc::default());
-    let compaction = Compaction { strategy: Arc::new(Summarize::new(2)), max_events: 2 };
+    let compactor = Compactor::new(Arc::new(Summarize::new(2))).max_events(2);
     let (rollout, _) = pollster::block_on(
         run(&model, &toolbox(&ran), Budget { max_requests: Some(4), ..Budget::default() })
-            .execute(&ToolLoop::compacting(compaction)),
+            .execute(&ToolLoop::compacting(compactor)),
     );
-    assert_eq!((rollout.end, rollout.n_answers, model.asked().len()), (EndReason::RequestLimit, 2, 4));
+    assert_eq!((rollout.end, rollout.n_answers, model.asked().len()), (EndReason::RequestLimit, 3, 4));
+}
+
+#[test]
+fn a_run_goes_on_where_a_compaction_fails_and_what_it_cost_is_an_event_of_the_run() {
+    let spent = |text: &str, input_tokens| Response {
+        content: vec![Part::text(text)],
+        usage: Some(Usage { input_tokens, ..Usage::default() }),
+        ..Response::default()
+    };
+    let script = [calls(&["work"]), spent("", 7).into(), calls(&["work"]), spent("so far", 9).into(), "done".into()];
+    let (model, ran, shown) = (ScriptedModel::new(script), Arc::default(), Mutex::<Vec<Event>>::default());
+    let compactor = Compactor::new(Arc::new(Summarize::new(2))).max_events(2);
+    let observer = |event: &Event| shown.lock().unwrap().push(event.clone());
+    let toolbox = toolbox(&ran);
+    let run = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
+    let (rollout, history) = pollster::block_on(run.execute(&ToolLoop::compacting(compactor)));
+    assert_eq!((rollout.end, rollout.actions.len(), rollout.input_tokens), (EndReason::Answer, 2, 16));
+    let lengths: Vec<_> = model.asked().iter().map(|asked| asked.events.len()).collect();
+    // The failed summary leaves three events to answer, the other one its summary, two events and what it cost.
+    assert_eq!(lengths, [1, 1, 3, 1, 4]);
+    let kinds: Vec<_> = shown.lock().unwrap().iter().map(Event::kind).collect();
+    assert_eq!(kinds, ["response", "tool_results", "usage", "response", "tool_results", "usage", "response"]);
+    assert_eq!(history.unwrap().n_counting(), 4);
 }
 
 #[test]
 fn a_loop_compacts_when_its_history_has_grown_and_not_before() {
     let script = (0..6).map(|_| calls(&["work"])).chain(["done".into()]);
     let (model, ran) = (ScriptedModel::new(script), Arc::default());
-    let compaction = Compaction { strategy: Arc::new(TailWindow::new(2)), max_events: 6 };
-    pollster::block_on(run(&model, &toolbox(&ran), Budget::default()).execute(&ToolLoop::compacting(compaction)));
+    let compactor = Compactor::new(Arc::new(TailWindow::new(2))).max_events(6);
+    pollster::block_on(run(&model, &toolbox(&ran), Budget::default()).execute(&ToolLoop::compacting(compactor)));
     let lengths: Vec<_> = model.asked().iter().map(|asked| asked.events.len()).collect();
     assert_eq!(lengths, [1, 3, 5, 2, 4, 6, 2]);
 }
