@@ -5,6 +5,7 @@ mod environment;
 mod strategy;
 mod table;
 mod task;
+mod token_counter;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ pub(crate) use self::agent::{AgentConfig, ModelConfig, SimulatedConfig};
 pub(crate) use self::environment::EnvironmentConfig;
 pub(crate) use self::strategy::StrategyTable;
 pub(crate) use self::task::{RecordConfig, TaskConfig};
+use self::token_counter::TokenCounterConfig;
 use crate::failure::hinted;
 
 /// A configuration as it is written. What is left out is as in [`Settings::default`].
@@ -35,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) seed: Option<u64>,
     #[serde(default = "with_control")]
     pub(crate) control: bool,
+    #[serde(default)]
+    token_counter: TokenCounterConfig,
     pub(crate) agent: AgentConfig,
     #[serde(default)]
     pub(crate) models: IndexMap<String, ModelConfig>,
@@ -125,7 +129,21 @@ impl Config {
                 strategy: seconds(self.limits.strategy, default.limits.strategy),
                 rollout: seconds(self.limits.rollout, default.limits.rollout),
             },
+            counter: self.token_counter.build(self.agent_model())?,
             ..default
+        })
+    }
+
+    /// The name of the agent's model, its provider's name before it.
+    fn agent_model(&self) -> Option<&str> {
+        let model = match self.agent.model.as_ref()? {
+            ModelConfig::Named(name) => self.models.get(name).or(self.agent.model.as_ref())?,
+            model => model,
+        };
+        Some(match model {
+            ModelConfig::Simulated(config) => &config.model,
+            ModelConfig::Provider(config) => &config.model,
+            ModelConfig::Named(name) => name,
         })
     }
 

@@ -14,7 +14,9 @@ use retrace_events::{Boundary, PairingFinding, Trajectory};
 use retrace_model::{Prompt, Rules};
 use retrace_report::json;
 use retrace_stats::{Exact, median, nearest_double};
-use retrace_strategies::{CompactContext, CompactError, Compacted, Strategy, Summarize, TailWindow};
+use retrace_strategies::{
+    ClearToolResults, CompactContext, CompactError, Compacted, SlidingWindow, Strategy, Summarize, TailWindow,
+};
 use retrace_verifier::Settings;
 use serde::Serialize;
 
@@ -144,7 +146,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
 }
 
 /// The strategies of a configuration, or those to look at where there is none.
-async fn strategies(config: Option<Config>, file: Option<&Path>) -> Result<IndexMap<String, Arc<dyn Strategy>>> {
+pub(super) async fn strategies(config: Option<Config>, file: Option<&Path>) -> Result<IndexMap<String, Arc<dyn Strategy>>> {
     let Some(config) = config else { return Ok(default_strategies()) };
     let base = Base::new(&config, file.unwrap_or(Path::new("")));
     let mut strategies = IndexMap::new();
@@ -155,11 +157,15 @@ async fn strategies(config: Option<Config>, file: Option<&Path>) -> Result<Index
     Ok(strategies)
 }
 
-/// The strategies of the configuration that `retrace init` writes.
+/// One of each sort: what drops, what blanks, what asks a model.
 fn default_strategies() -> IndexMap<String, Arc<dyn Strategy>> {
-    let tail: Arc<dyn Strategy> = Arc::new(TailWindow::new(10));
-    let summary: Arc<dyn Strategy> = Arc::new(Summarize::new(10));
-    IndexMap::from([("tail".to_owned(), tail), ("summary".to_owned(), summary)])
+    let strategies: [(&str, Arc<dyn Strategy>); 4] = [
+        ("tail", Arc::new(TailWindow::new(10))),
+        ("window", Arc::new(SlidingWindow { keep_messages: 10, ..SlidingWindow::default() })),
+        ("clear", Arc::new(ClearToolResults::default())),
+        ("summary", Arc::new(Summarize::new(10))),
+    ];
+    strategies.into_iter().map(|(name, strategy)| (name.to_owned(), strategy)).collect()
 }
 
 impl Facts {
@@ -235,7 +241,9 @@ impl Kept {
         let (mut questions, mut shares) = (Vec::new(), Vec::new());
         for boundary in boundaries {
             let before = boundary.history();
-            match strategy.compact(&before, &mut CompactContext::without_model()).await {
+            let mut cx = CompactContext::without_model();
+            cx.counter = counter;
+            match strategy.compact(&before, &mut cx).await {
                 Ok(Compacted::Unchanged) => {
                     unchanged += 1;
                     shares.push(Exact::from_integer(1.into()));
