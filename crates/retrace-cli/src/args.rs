@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Shows what recordings hold and where they can be cut; asks no model
     Inspect(InspectArgs),
+    /// Lists what later calls of recordings needed and strategies do not keep; asks no model
+    Audit(AuditArgs),
     /// Runs the agent at its tasks and keeps the recordings
     Record(RecordArgs),
     /// Executes recorded calls again and says how far the environment answers alike; asks no model
@@ -87,6 +89,21 @@ pub(crate) struct InspectArgs {
     /// Lists every point at which a recording can be resumed
     #[arg(long)]
     pub(crate) cuts: bool,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct AuditArgs {
+    /// Recordings, or folders of them
+    #[arg(required = true)]
+    pub(crate) recordings: Vec<PathBuf>,
+    /// Takes strategies, spacing and outcome rule from this configuration
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) outcome: OutcomeArgs,
     /// Prints JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -42,6 +42,7 @@ pub fn main() -> ExitCode {
         Command::Init(args) => commands::init::run(&args),
         Command::Import(args) => commands::import::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Audit(args) => commands::audit::run(&args),
         Command::Record(args) => commands::record::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Strategies(args) => commands::strategies::run(&args),
