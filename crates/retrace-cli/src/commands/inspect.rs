@@ -146,7 +146,10 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
 }
 
 /// The strategies of a configuration, or those to look at where there is none.
-pub(super) async fn strategies(config: Option<Config>, file: Option<&Path>) -> Result<IndexMap<String, Arc<dyn Strategy>>> {
+pub(super) async fn strategies(
+    config: Option<Config>,
+    file: Option<&Path>,
+) -> Result<IndexMap<String, Arc<dyn Strategy>>> {
     let Some(config) = config else { return Ok(default_strategies()) };
     let base = Base::new(&config, file.unwrap_or(Path::new("")));
     let mut strategies = IndexMap::new();
@@ -270,5 +273,50 @@ impl Kept {
             failed,
             flawed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use retrace_events::tokens::{FourCharacters, Tokens};
+    use retrace_events::{Event, Header, Outcome, Recording, ToolCall, ToolResult};
+
+    use super::*;
+
+    /// One token for every character.
+    struct Characters;
+
+    impl TokenCounter for Characters {
+        fn name(&self) -> &str {
+            "characters"
+        }
+
+        fn units(&self, text: &str) -> u64 {
+            FourCharacters.units(text)
+        }
+
+        fn tokens(&self, units: u64) -> Tokens {
+            Tokens(units)
+        }
+    }
+
+    #[test]
+    fn a_strategy_counts_as_the_inspection_does() {
+        let rounds = (0..20).flat_map(|n| {
+            let call = ToolCall::new(n.to_string(), "read", "{}");
+            let result = ToolResult::text_result(&call, Outcome::Ok, "x".repeat(94));
+            [Event::calls([call]), Event::results([result])]
+        });
+        let events: Vec<_> = [Event::request("Read.")].into_iter().chain(rounds).collect();
+        let n_events = events.len();
+        let trajectory = Arc::new(Trajectory::new(Recording::new(Header::new("a"), events)));
+        let boundaries = [Boundary::new(&trajectory, n_events).unwrap()];
+        let strategy =
+            SlidingWindow { keep_tokens: Some(200), preserve_first_user_message: false, ..Default::default() };
+        let kept =
+            |counter: &dyn TokenCounter| pollster::block_on(Kept::new(&strategy, &boundaries, counter)).kept.unwrap();
+        // Of 20 rounds of 100 characters two have 200 tokens, or eight if a token is four characters.
+        let (characters, four) = (kept(&Characters), kept(&FourCharacters));
+        assert!((0.09..=0.16).contains(&characters) && (0.39..=0.46).contains(&four), "{characters} {four}");
     }
 }
