@@ -1,53 +1,187 @@
-//! Every strategy over histories of growing length: the time must grow no faster than they do.
+//! Every strategy over histories of growing length and of the shapes that could make one slow: the time must grow no
+//! faster than they do.
+
+use std::sync::Arc;
 
 use divan::{Bencher, counter::ItemsCount};
-use retrace_events::{Event, History, Outcome, ToolCall, ToolResult};
+use retrace_events::{Event, History, Outcome, Part, Request, Response, ToolCall, ToolResult, Usage};
 use retrace_model::{ScriptedModel, Step};
-use retrace_strategies::{AskModel, CompactContext, Strategy, Summarize, TailWindow};
-
-const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
+use retrace_strategies::{
+    AskModel, ClampOversizedMessages, ClearToolResults, CompactContext, DeduplicateFileReads, FileKey, Identity,
+    LimitWarner, ReadTool, SlidingWindow, Strategy, Summarize, SummarizingCompaction, TailWindow, TieredCompaction,
+};
 
 fn main() {
     divan::main();
 }
 
-/// A request and then rounds of one call each.
-fn history(n_events: usize) -> History {
-    let rounds = (0..n_events / 2).flat_map(|i| {
-        let call = ToolCall::new(format!("c{i}"), "read", format!("{{\"path\":\"src/{i}.rs\"}}"));
-        let result = ToolResult::text_result(&call, Outcome::Ok, "a line of text\n".repeat(10));
-        [Event::calls([call]), Event::results([result])]
-    });
-    History::from([Event::request("Mend the tests.")].into_iter().chain(rounds).collect::<Vec<_>>())
+/// What a history is made of; its events, or its calls and results, have 400 characters each.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// Rounds of one call each, with usage.
+    Rounds,
+    /// The same, all calls with one id.
+    OneId,
+    /// As many results as events, all in one event, of one response.
+    OneRound,
+    /// The same, each result an event, so that a tail starts inside.
+    SpreadRound,
+    /// Rounds with a pinned request each.
+    Pins,
 }
 
-#[divan::bench(args = SIZES)]
-fn tail_window_half_of_n_events(bencher: Bencher, n_events: usize) {
-    let (history, strategy) = (history(n_events), TailWindow::new(n_events / 2));
-    bencher.counter(ItemsCount::new(n_events)).bench(|| {
-        pollster::block_on(strategy.compact(&history, &mut CompactContext::without_model())).expect("no model is asked")
-    });
+/// A history of this shape and so many events.
+#[derive(Clone, Copy, Debug)]
+struct Case(Shape, usize);
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} {}k", self.0, self.1 / 1000)
+    }
 }
 
-#[divan::bench(args = SIZES)]
-fn summarize_half_of_n_events(bencher: Bencher, n_events: usize) {
-    let (history, strategy) = (history(n_events), Summarize::new(n_events / 2));
+/// The usual shape at three sizes, and the others at two.
+const CASES: [Case; 11] = [
+    Case(Shape::Rounds, 1_000),
+    Case(Shape::Rounds, 10_000),
+    Case(Shape::Rounds, 100_000),
+    Case(Shape::OneId, 10_000),
+    Case(Shape::OneId, 100_000),
+    Case(Shape::OneRound, 10_000),
+    Case(Shape::OneRound, 100_000),
+    Case(Shape::SpreadRound, 10_000),
+    Case(Shape::SpreadRound, 100_000),
+    Case(Shape::Pins, 10_000),
+    Case(Shape::Pins, 100_000),
+];
+
+impl Case {
+    fn history(self) -> History {
+        let Self(shape, n) = self;
+        let call = |i: usize| {
+            let id = if matches!(shape, Shape::OneId) { "call".to_owned() } else { format!("call_{i}") };
+            ToolCall::new(
+                id,
+                "read",
+                format!("{{\"path\":\"src/{}.rs\",\"why\":\"{}\"}}", i % (n / 4), "x".repeat(360)),
+            )
+        };
+        let result = |call: &ToolCall| ToolResult::text_result(call, Outcome::Ok, "a line of text.\n".repeat(25));
+        let rounds = |per_round: usize| {
+            (0..n / per_round).flat_map(move |i| {
+                let call = call(i);
+                let result = Event::results([result(&call)]);
+                let usage = Usage { input_tokens: 100 + 200 * i as u64, output_tokens: 100, ..Usage::default() };
+                let content = vec![retrace_events::PartBody::ToolCall(call).into()];
+                let response = Event::Response(Response { content, usage: Some(usage), ..Response::default() });
+                let pin = (per_round == 3).then(|| {
+                    let part = Part::text(format!("{i} {}", "pin ".repeat(99))).pinned();
+                    Event::Request(Request { content: vec![part], ..Request::default() })
+                });
+                [response, result].into_iter().chain(pin)
+            })
+        };
+        let calls = || (0..n).map(call).collect::<Vec<_>>();
+        let events: Vec<Event> = match shape {
+            Shape::Rounds | Shape::OneId => rounds(2).collect(),
+            Shape::Pins => rounds(3).collect(),
+            Shape::OneRound => vec![Event::calls(calls()), Event::results(calls().iter().map(result))],
+            Shape::SpreadRound => {
+                let results = calls().into_iter().map(|call| Event::results([result(&call)]));
+                [Event::calls(calls())].into_iter().chain(results).collect()
+            }
+        };
+        let ends = [Event::request("Mend the tests."), Event::request("Go on.")];
+        let [task, newest] = ends;
+        History::from([task].into_iter().chain(events).chain([newest]).collect::<Vec<_>>())
+    }
+}
+
+/// The time of one compaction; what is asked is answered at once.
+fn compact(bencher: Bencher<'_, '_>, case: Case, strategy: impl Strategy) {
+    let history = case.history();
     bencher
-        .counter(ItemsCount::new(n_events))
+        .counter(ItemsCount::new(case.1))
         .with_inputs(|| AskModel(ScriptedModel::new([Step::from("a summary")])))
         .bench_refs(|ask| {
             pollster::block_on(strategy.compact(&history, &mut CompactContext::new(ask, 0))).expect("the model answers")
         });
 }
 
-/// A window that starts inside one round of n calls, answered one event each.
-#[divan::bench(args = SIZES)]
-fn tail_window_inside_a_round_of_n_calls(bencher: Bencher, n_calls: usize) {
-    let calls: Vec<_> = (0..n_calls).map(|i| ToolCall::new(format!("c{i}"), "read", "{}")).collect();
-    let results = calls.iter().map(|call| Event::results([ToolResult::text_result(call, Outcome::Ok, "text")]));
-    let events = [Event::calls(calls.clone())].into_iter().chain(results).chain([Event::request("go on")]);
-    let (history, strategy) = (History::from(events.collect::<Vec<_>>()), TailWindow::new(n_calls / 2));
-    bencher.counter(ItemsCount::new(n_calls)).bench(|| {
-        pollster::block_on(strategy.compact(&history, &mut CompactContext::without_model())).expect("no model is asked")
-    });
+#[divan::bench(args = CASES)]
+fn identity(bencher: Bencher<'_, '_>, case: Case) {
+    compact(bencher, case, Identity {});
+}
+
+#[divan::bench(args = CASES)]
+fn tail_window(bencher: Bencher<'_, '_>, case: Case) {
+    compact(bencher, case, TailWindow::new(case.1 / 2));
+}
+
+#[divan::bench(args = CASES)]
+fn sliding_window(bencher: Bencher<'_, '_>, case: Case) {
+    compact(bencher, case, SlidingWindow { keep_messages: case.1 / 2, receipts: true, ..SlidingWindow::default() });
+}
+
+#[divan::bench(args = CASES)]
+fn sliding_window_of_tokens(bencher: Bencher<'_, '_>, case: Case) {
+    let keep_tokens = Some(50 * case.1 as u64);
+    compact(bencher, case, SlidingWindow { keep_tokens, ..SlidingWindow::default() });
+}
+
+#[divan::bench(args = CASES)]
+fn clear_tool_results(bencher: Bencher<'_, '_>, case: Case) {
+    compact(bencher, case, clear());
+}
+
+#[divan::bench(args = CASES)]
+fn clear_tool_results_and_inputs(bencher: Bencher<'_, '_>, case: Case) {
+    compact(bencher, case, ClearToolResults { clear_tool_inputs: true, min_clear_tokens: Some(0), ..clear() });
+}
+
+#[divan::bench(args = CASES)]
+fn deduplicate_file_reads(bencher: Bencher<'_, '_>, case: Case) {
+    let read = ReadTool { tool: "read".to_owned(), args: vec!["path".to_owned()] };
+    compact(bencher, case, DeduplicateFileReads::new(FileKey::Tools(vec![read])));
+}
+
+#[divan::bench(args = CASES)]
+fn clamp_oversized(bencher: Bencher<'_, '_>, case: Case) {
+    compact(bencher, case, clamp());
+}
+
+#[divan::bench(args = CASES)]
+fn limit_warner(bencher: Bencher<'_, '_>, case: Case) {
+    compact(bencher, case, LimitWarner { max_context_tokens: Some(1_000), ..LimitWarner::default() });
+}
+
+#[divan::bench(args = CASES)]
+fn tiered_of_three(bencher: Bencher<'_, '_>, case: Case) {
+    let window = SlidingWindow { keep_messages: case.1 / 2, ..SlidingWindow::default() };
+    let tiers: [Arc<dyn Strategy>; 3] = [Arc::new(clamp()), Arc::new(clear()), Arc::new(window)];
+    compact(bencher, case, TieredCompaction::new(tiers, 1));
+}
+
+#[divan::bench(args = CASES)]
+fn summarize(bencher: Bencher<'_, '_>, case: Case) {
+    compact(bencher, case, Summarize::new(case.1 / 2));
+}
+
+#[divan::bench(args = CASES)]
+fn summarizing(bencher: Bencher<'_, '_>, case: Case) {
+    compact(bencher, case, SummarizingCompaction { keep_messages: case.1 / 2, ..SummarizingCompaction::default() });
+}
+
+fn clear() -> ClearToolResults {
+    ClearToolResults { keep_pairs: 3, ..ClearToolResults::default() }
+}
+
+/// Clamps every call.
+fn clamp() -> ClampOversizedMessages {
+    ClampOversizedMessages {
+        max_part_chars: Some(300),
+        keep_head_chars: 100,
+        keep_tail_chars: 100,
+        ..ClampOversizedMessages::default()
+    }
 }

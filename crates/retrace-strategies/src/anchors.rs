@@ -1,9 +1,9 @@
 //! What survives every strategy: the leading system prompts and the pinned parts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use retrace_events::{Event, History, Part, PartBody, Request};
+use retrace_events::{Event, History, MediaSource, Part, PartBody, Request};
 
 /// The events of `before` from `cut` on, behind what no strategy may drop: the leading system prompts, then what the
 /// strategy `made` in place of the events before the cut, then, in one request, the pinned parts that were cut off.
@@ -67,11 +67,15 @@ pub(crate) fn bring_back(before: &History, head: Vec<Arc<Event>>, tail: Vec<Arc<
 
 /// The pinned parts of `before` that `events` lost, in one request ahead of the tail.
 pub(crate) fn bring_back_pins(before: &History, mut events: Vec<Arc<Event>>, n_tail: usize) -> Vec<Arc<Event>> {
-    let mut present: Vec<&Part> = events.iter().flat_map(|event| pins(event)).collect();
+    let mut present: HashMap<&str, Vec<&Part>> = HashMap::new();
+    for pin in events.iter().flat_map(|event| pins(event)) {
+        present.entry(text_of(pin)).or_default().push(pin);
+    }
     let mut missing = Vec::new();
     for pin in before.events().flat_map(pins) {
-        match present.iter().position(|part| *part == pin) {
-            Some(index) => drop(present.swap_remove(index)),
+        let alike = present.get_mut(text_of(pin));
+        match alike.and_then(|alike| Some(alike.swap_remove(alike.iter().position(|part| *part == pin)?))) {
+            Some(_) => {}
             None => missing.push(pin.clone()),
         }
     }
@@ -109,6 +113,18 @@ fn bring_back_prompts(before: &History, made: Vec<Arc<Event>>) -> Vec<Arc<Event>
 pub(crate) fn pins(event: &Event) -> impl Iterator<Item = &Part> {
     let content = if let Event::Request(request) = event { &request.content[..] } else { &[] };
     content.iter().filter(|part| part.marks.pinned)
+}
+
+/// What tells most parts apart.
+fn text_of(part: &Part) -> &str {
+    match &part.body {
+        PartBody::Text(text) | PartBody::System(text) => text,
+        PartBody::Media(media) => match &media.source {
+            MediaSource::Data(source) | MediaSource::Url(source) => source,
+        },
+        PartBody::Thinking(thinking) => &thinking.text,
+        PartBody::ToolCall(call) => &call.arguments,
+    }
 }
 
 fn leads(part: &Part) -> bool {

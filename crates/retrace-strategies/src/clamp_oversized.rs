@@ -1,18 +1,24 @@
 //! `clamp_oversized`: the middle cut out of one huge part of a response. Cost: none. Known from pydantic-ai-harness.
 
+use std::borrow::Cow;
+
 use futures_core::future::BoxFuture;
 use retrace_events::tokens::TokenCounter;
 use retrace_events::{Event, History, PartBody};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::config::{BadSetting, at_least_one};
 use crate::context::CompactContext;
-use crate::edits::Edits;
+use crate::edits::{Edits, with_arguments};
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 
-/// The one key of arguments that were clamped.
-const CLAMPED: &str = "_clamped";
+/// Arguments that were clamped. What has any other key is found out at that key, and not read to its end.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Clamped<'a> {
+    #[serde(rename = "_clamped")]
+    text: Cow<'a, str>,
+}
 
 /// Cuts the middle out of each text and each call's arguments of a response that are larger than a limit. Reasoning,
 /// requests, results and summaries are never touched. It works part by part and has no trigger.
@@ -63,16 +69,12 @@ impl ClampOversizedMessages {
                 match &part.body {
                     PartBody::Text(text) => {
                         if let Some(text) = self.clamped(text, counter) {
-                            edits.rewrite_part(event_idx, index, |part| part.body = PartBody::Text(text));
+                            edits.replace(event_idx, index, PartBody::Text(text));
                         }
                     }
                     PartBody::ToolCall(call) if self.clamp_tool_call_args => {
                         if let Some(arguments) = self.clamped_arguments(&call.arguments, counter) {
-                            edits.rewrite_part(event_idx, index, |part| {
-                                if let PartBody::ToolCall(call) = &mut part.body {
-                                    call.arguments = arguments;
-                                }
-                            });
+                            edits.replace(event_idx, index, PartBody::ToolCall(with_arguments(call, arguments)));
                         }
                     }
                     _ => {}
@@ -91,8 +93,8 @@ impl ClampOversizedMessages {
         if !is_oversized {
             return None;
         }
-        let head = at_char(text, self.keep_head_chars);
-        let tail = at_char(text, n - self.keep_tail_chars);
+        let head = text.char_indices().nth(self.keep_head_chars).map_or(text.len(), |(byte, _)| byte);
+        let tail = text.char_indices().rev().take(self.keep_tail_chars).last().map_or(text.len(), |(byte, _)| byte);
         let mark = format!("\n[clamped: removed {removed} of {n} characters]\n");
         (self.keep_head_chars + self.keep_tail_chars + mark.len() < n)
             .then(|| format!("{}{mark}{}", &text[..head], &text[tail..]))
@@ -100,18 +102,13 @@ impl ClampOversizedMessages {
 
     fn clamped_arguments(&self, arguments: &str, counter: &dyn TokenCounter) -> Option<String> {
         let clamped = self.clamped(arguments, counter)?;
-        let is_clamped = |value: Value| matches!(value, Value::Object(object) if object.len() == 1 && object.get(CLAMPED).is_some_and(Value::is_string));
-        if serde_json::from_str(arguments).is_ok_and(is_clamped) {
+        let is_object = arguments.trim_start().starts_with('{');
+        if is_object && serde_json::from_str::<Clamped<'_>>(arguments).is_ok() {
             return None;
         }
-        let clamped = Value::Object([(CLAMPED.to_owned(), clamped.into())].into_iter().collect()).to_string();
+        let clamped = serde_json::to_string(&Clamped { text: clamped.into() }).ok()?;
         (clamped.chars().count() < arguments.chars().count()).then_some(clamped)
     }
-}
-
-/// The byte at which the character of this number starts.
-fn at_char(text: &str, number: usize) -> usize {
-    text.char_indices().nth(number).map_or(text.len(), |(byte, _)| byte)
 }
 
 impl Strategy for ClampOversizedMessages {

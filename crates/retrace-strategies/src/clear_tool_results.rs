@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::BadSetting;
 use crate::context::CompactContext;
-use crate::edits::{Edits, blank, is_blank};
+use crate::edits::{Edits, is_blank, with_arguments};
 use crate::sizes::anchored;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 use crate::trigger::{FALLBACK_WINDOW, with_trigger};
@@ -72,14 +72,10 @@ impl ClearToolResults {
                 continue;
             }
             if !is_blank(answer.result, &self.placeholder) {
-                edits.rewrite_result(answer.event, answer.index, |result| blank(result, &self.placeholder));
+                edits.blank(answer.event, answer.index, &self.placeholder);
             }
             if self.clear_tool_inputs && call.call.arguments != "{}" {
-                edits.rewrite_part(call.event, call.part, |part| {
-                    if let PartBody::ToolCall(call) = &mut part.body {
-                        call.arguments = "{}".to_owned();
-                    }
-                });
+                edits.replace(call.event, call.part, PartBody::ToolCall(with_arguments(call.call, "{}")));
             }
         }
         match edits.finish() {

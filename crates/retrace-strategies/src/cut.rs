@@ -2,7 +2,7 @@
 
 use retrace_events::pairing::pair;
 use retrace_events::tokens::{TokenCounter, count_units};
-use retrace_events::{Event, History};
+use retrace_events::{Event, History, Part};
 
 use crate::sizes::measured;
 
@@ -15,6 +15,9 @@ pub(crate) fn tail_cut(history: &History, target: usize) -> Option<usize> {
     let start = newest_first.map(|(back, _)| history.len() - 1 - back).nth(target.checked_sub(1)?)?;
     if start == 0 {
         return None;
+    }
+    if answers_in_order(history.events().skip(start)) {
+        return Some(start);
     }
     // A call that waits in the tail is newer than any before it, so pairing the tail alone gives its results the same
     // calls as pairing the whole. For each event of the tail the oldest event that the calls of its results stand in;
@@ -35,6 +38,26 @@ pub(crate) fn tail_cut(history: &History, target: usize) -> Option<usize> {
         }
     }
     tail.iter().skip(cut).any(|event| is_turn(event)).then_some(start + cut)
+}
+
+/// Whether every result answers a call of these events, call by call in the order issued. Most histories are as tidy as
+/// that, and to see it is much quicker than to pair them.
+fn answers_in_order<'a>(events: impl Iterator<Item = &'a Event>) -> bool {
+    let mut issued = [].iter();
+    for event in events {
+        match event {
+            Event::Response(response) => issued = response.content.iter(),
+            Event::ToolResults(round) => {
+                for result in &round.results {
+                    if issued.find_map(Part::as_tool_call).is_none_or(|call| call.id != result.call_id) {
+                        return false;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    true
 }
 
 /// Whether a window counts an event: a warning for the next request alone is no turn of the conversation.
@@ -76,11 +99,11 @@ fn tokens_cut(history: &History, n: u64, counter: &dyn TokenCounter) -> usize {
     for (event, index) in newest_first {
         let size = match &measured {
             Some(sizes) => {
-                tokens += sizes[index];
+                tokens = u64::saturating_add(tokens, sizes[index]);
                 tokens
             }
             None => {
-                units += count_units(counter, [event]);
+                units = u64::saturating_add(units, count_units(counter, [event]));
                 counter.tokens(units).0
             }
         };
@@ -98,8 +121,9 @@ fn tokens_cut(history: &History, n: u64, counter: &dyn TokenCounter) -> usize {
 
 /// Moves a cut back until no answered call lies before it whose result lies after it.
 fn retreat(history: &History, mut cut: usize) -> usize {
-    if cut == 0 {
-        return 0;
+    let tail = || history.events().skip(cut);
+    if cut == 0 || answers_in_order(tail()) || pair(tail()).orphans.is_empty() {
+        return cut;
     }
     // For each event the oldest one that has a call which it, or an event after it, answers.
     let mut oldest_call: Vec<usize> = (0..history.len()).collect();

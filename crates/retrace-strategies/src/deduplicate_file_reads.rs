@@ -1,6 +1,7 @@
 //! `deduplicate_file_reads`: reads that a newer read replaces, blanked in place. Cost: none. Known from
 //! pydantic-ai-harness.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,12 +9,13 @@ use futures_core::future::BoxFuture;
 use retrace_events::pairing::{PlacedResult, pair};
 use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_events::{History, Outcome, ToolCall};
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer as _, Serialize};
 use serde_json::Value;
 
 use crate::config::BadSetting;
 use crate::context::CompactContext;
-use crate::edits::{Edits, blank, is_blank};
+use crate::edits::{Edits, is_blank};
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 use crate::trigger::{FALLBACK_WINDOW, with_trigger};
 
@@ -68,11 +70,41 @@ impl FileKey {
 impl ReadTool {
     /// The JSON of the values of the arguments; a missing one is null.
     fn key(&self, arguments: &str) -> Option<String> {
-        let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return None };
-        let values: Vec<_> = self.args.iter().map(|name| arguments.get(name).unwrap_or(&Value::Null)).collect();
+        let mut json = serde_json::Deserializer::from_str(arguments);
+        let values = json.deserialize_map(Values(&self.args)).ok()?;
+        json.end().ok()?;
         values.first()?.is_string().then(|| serde_json::to_string(&values).ok()).flatten()
     }
 }
+
+/// Reads the values of these keys of an object, null where there is none, and nothing else of it.
+struct Values<'a>(&'a [String]);
+
+impl<'de> Visitor<'de> for Values<'_> {
+    type Value = Vec<Value>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<Value>, A::Error> {
+        let mut values = vec![Value::Null; self.0.len()];
+        while let Some(Key(key)) = map.next_key()? {
+            if !self.0.iter().any(|name| *name == key) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let value: Value = map.next_value()?;
+            let named = self.0.iter().zip(&mut values).filter(|(name, _)| **name == key);
+            named.for_each(|(_, place)| place.clone_from(&value));
+        }
+        Ok(values)
+    }
+}
+
+/// The key of a value, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A function has no form in a configuration, and is written as null.
 impl Serialize for FileKey {
@@ -162,7 +194,7 @@ impl DeduplicateFileReads {
         let mut edits = Edits::of(history);
         for (number, (answer, key)) in reads.iter().enumerate() {
             if newest[&**key] != number && !is_blank(answer.result, &self.placeholder) {
-                edits.rewrite_result(answer.event, answer.index, |result| blank(result, &self.placeholder));
+                edits.blank(answer.event, answer.index, &self.placeholder);
             }
         }
         edits.finish().map_or(Compacted::Unchanged, Compacted::Changed)

@@ -132,8 +132,10 @@ impl SummarizingCompaction {
             previous.is_some() && *index < newest && matches!(***event, Event::Summary(_))
         };
         let n_updated = history.iter().enumerate().skip(cut).filter(is_updated).count();
+        let mut leading = leading_prompts(history).peekable();
         let n_cut = history.events().take(cut).enumerate().filter(|(index, event)| {
-            event.counts() && Some(*index) != first && !stands(event, &leading_at(history, *index))
+            let prompts = leading.next_if(|(of, _)| of == index).map_or(Vec::new(), |(_, prompts)| prompts);
+            event.counts() && Some(*index) != first && !stands(event, &prompts)
         });
         let replaced = (n_cut.count() + n_updated) as u64;
 

@@ -38,8 +38,7 @@ fn content(parts: &[Part]) -> String {
 
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(is_line_break) {
-        let escaped = text.chars().map(|c| if is_line_break(c) { Cow::Borrowed("\\n") } else { Cow::Owned(c.into()) });
-        Cow::Owned(escaped.collect())
+        Cow::Owned(text.split(is_line_break).collect::<Vec<_>>().join("\\n"))
     } else {
         Cow::Borrowed(text)
     }
