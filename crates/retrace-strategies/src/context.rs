@@ -11,7 +11,7 @@ use crate::strategy::CompactError;
 pub struct CompactContext<'a> {
     asked: Option<&'a dyn Ask>,
     seed: u64,
-    spend: Spend,
+    pub(crate) spend: Spend,
     /// How tokens are counted.
     pub counter: &'a dyn TokenCounter,
     /// The context window of the run's model, if known; for strategies that keep to a share of it.
@@ -104,6 +104,22 @@ impl<'a> CompactContext<'a> {
             window: None,
             run: RunSoFar::default(),
             focus: None,
+        }
+    }
+
+    /// The same context with another counter, and an account that goes on from this one's.
+    pub(crate) fn counting<'b>(&self, counter: &'b dyn TokenCounter) -> CompactContext<'b>
+    where
+        'a: 'b,
+    {
+        CompactContext {
+            asked: self.asked,
+            seed: self.seed,
+            spend: self.spend.clone(),
+            counter,
+            window: self.window,
+            run: self.run,
+            focus: self.focus,
         }
     }
 

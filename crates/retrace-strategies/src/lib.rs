@@ -34,12 +34,12 @@ pub mod laws;
 
 mod anchors;
 mod briefing;
-mod cache;
 mod clamp_oversized;
 mod clear_tool_results;
 mod compactor;
 mod config;
 mod context;
+mod counted;
 mod cut;
 mod deduplicate_file_reads;
 mod edits;
@@ -62,12 +62,12 @@ mod trigger;
 #[cfg(test)]
 mod vectors;
 
-pub use cache::CacheKept;
 pub use clamp_oversized::ClampOversizedMessages;
 pub use clear_tool_results::ClearToolResults;
 pub use compactor::{Compactor, Outcome, Pass, Sizes, compact};
 pub use config::{BadSetting, StrategyConfig};
 pub use context::{Ask, AskModel, CompactContext, RunSoFar, Spend};
+pub use counted::Counted;
 pub use deduplicate_file_reads::{DeduplicateFileReads, FileKey, FileKeyFn, ReadTool};
 pub use fallback::FallbackCompaction;
 pub use futures_core::future::BoxFuture;
