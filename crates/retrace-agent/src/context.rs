@@ -107,6 +107,11 @@ impl<'a> RunContext<'a> {
         self.budget.forbids_request(&self.state().account, true).is_some()
     }
 
+    /// The context window of the model, if it is known.
+    pub fn window(&self) -> Option<Tokens> {
+        self.model.rules().window
+    }
+
     /// What the run has used so far.
     pub fn run_so_far(&self) -> RunSoFar {
         let state = self.state();

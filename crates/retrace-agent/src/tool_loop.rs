@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
-use retrace_events::tokens::{FourCharacters, TokenCounter, Tokens};
+use retrace_events::tokens::{FourCharacters, TokenCounter};
 use retrace_events::{Event, History, ToolCall, ToolResult};
 use retrace_strategies::{CompactContext, Compactor};
 use tracing::{Instrument, info_span};
@@ -19,12 +19,11 @@ use crate::context::{Halt, RunContext};
 pub struct ToolLoop {
     compactor: Option<Compactor>,
     counter: Arc<dyn TokenCounter>,
-    window: Option<Tokens>,
 }
 
 impl Default for ToolLoop {
     fn default() -> Self {
-        Self { compactor: None, counter: Arc::new(FourCharacters), window: None }
+        Self { compactor: None, counter: Arc::new(FourCharacters) }
     }
 }
 
@@ -38,12 +37,6 @@ impl ToolLoop {
     /// Counts tokens in this way for its compactions.
     pub fn counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
         self.counter = counter;
-        self
-    }
-
-    /// Tells its compactions the context window of the model.
-    pub fn window(mut self, window: Tokens) -> Self {
-        self.window = Some(window);
         self
     }
 
@@ -88,7 +81,7 @@ impl ToolLoop {
         let mut compacting = CompactContext::new(cx, 0);
         compacting.run = cx.run_so_far();
         compacting.counter = &*self.counter;
-        compacting.window = self.window;
+        compacting.window = cx.window();
         let pass = compactor.before_request(history, &mut compacting).await;
         if let Some(usage) = pass.usage_event() {
             cx.note(&usage);
