@@ -34,6 +34,7 @@ pub mod laws;
 
 mod anchors;
 mod briefing;
+mod cache;
 mod clamp_oversized;
 mod clear_tool_results;
 mod compactor;
@@ -62,6 +63,7 @@ mod trigger;
 #[cfg(test)]
 mod vectors;
 
+pub use cache::CacheKept;
 pub use clamp_oversized::ClampOversizedMessages;
 pub use clear_tool_results::ClearToolResults;
 pub use compactor::{Compactor, Outcome, Pass, Sizes, compact};
