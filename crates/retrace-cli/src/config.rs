@@ -21,7 +21,7 @@ pub(crate) use self::agent::{AgentConfig, ModelConfig, SimulatedConfig};
 pub(crate) use self::environment::EnvironmentConfig;
 pub(crate) use self::strategy::StrategyTable;
 pub(crate) use self::task::{RecordConfig, TaskConfig};
-use self::token_counter::TokenCounterConfig;
+pub(crate) use self::token_counter::TokenCounterConfig;
 use crate::failure::hinted;
 
 /// A configuration as it is written. What is left out is as in [`Settings::default`].
@@ -135,7 +135,7 @@ impl Config {
     }
 
     /// The name of the agent's model, its provider's name before it.
-    fn agent_model(&self) -> Option<&str> {
+    pub(crate) fn agent_model(&self) -> Option<&str> {
         let model = match self.agent.model.as_ref()? {
             ModelConfig::Named(name) => self.models.get(name).or(self.agent.model.as_ref())?,
             model => model,

@@ -13,19 +13,21 @@ use retrace_agent::{Agent, ToolLoop};
 use retrace_command::{CommandAgent, CommandStrategy, ProgramConfig};
 use retrace_mcp::McpConfig;
 use retrace_model::Model;
-use retrace_strategies::Strategy;
+use retrace_strategies::{Counted, Strategy};
 
 pub(crate) use self::environments::{Environments, World};
 pub(crate) use self::models::{Cassettes, Models};
 use crate::config::{AgentConfig, Config, ModelConfig, StrategyTable};
 
 /// What the programs of a configuration have in common.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Base {
     /// The folder of the configuration, which paths are relative to.
     folder: PathBuf,
     /// The variables that hold the keys of its models, which no program is to see.
     secret_env: Vec<String>,
+    /// The name of the agent's model.
+    agent_model: Option<String>,
 }
 
 impl Base {
@@ -36,7 +38,11 @@ impl Base {
             ModelConfig::Provider(config) => config.api_key_env.clone(),
             _ => None,
         });
-        Self { folder: file.parent().unwrap_or(Path::new("")).to_owned(), secret_env: keys.collect() }
+        Self {
+            folder: file.parent().unwrap_or(Path::new("")).to_owned(),
+            secret_env: keys.collect(),
+            agent_model: config.agent_model().map(str::to_owned),
+        }
     }
 
     /// The folder of the configuration.
@@ -96,7 +102,12 @@ impl Actor {
 /// A strategy of the menu, or a program that is one.
 pub(crate) async fn strategy(name: &str, table: StrategyTable, base: &Base) -> Result<Arc<dyn Strategy>> {
     match table {
-        StrategyTable::Menu(config) => Ok(config.build()),
+        StrategyTable::Menu(config, None) => Ok(config.build()),
+        StrategyTable::Menu(config, Some(counter)) => {
+            let counter = counter.build(base.agent_model.as_deref());
+            let counter = counter.with_context(|| format!("the strategy `{name}` cannot be used"))?;
+            Ok(Arc::new(Counted::new(config.build(), counter)))
+        }
         StrategyTable::Program(program) => {
             let started = CommandStrategy::start(&base.program(&program)).await;
             Ok(Arc::new(started.with_context(|| format!("the strategy `{name}` cannot be used"))?))

@@ -2,15 +2,15 @@
 
 use retrace_command::ProgramConfig;
 use retrace_strategies::StrategyConfig;
-use serde::de::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, Error};
 
-use super::table;
+use super::{TokenCounterConfig, table};
 
 /// A strategy, its `kind` beside its parameters.
 #[derive(Debug)]
 pub(crate) enum StrategyTable {
-    /// One of the menu.
-    Menu(StrategyConfig),
+    /// One of the menu, and what counts its tokens, if not what counts those of the run.
+    Menu(StrategyConfig, Option<TokenCounterConfig>),
     /// A program.
     Program(ProgramConfig),
 }
@@ -20,7 +20,13 @@ impl<'de> Deserialize<'de> for StrategyTable {
         let mut table = toml::Table::deserialize(deserializer)?;
         match &*table::take_text(&mut table, "kind")? {
             "program" => table::read(table).map(Self::Program),
-            kind => table::read_with(table, |table| StrategyConfig::of_kind(kind, table)).map(Self::Menu),
+            kind => {
+                let counter = table.remove("token_counter").map(TokenCounterConfig::deserialize).transpose();
+                let counter =
+                    counter.map_err(|error| D::Error::custom(format!("`token_counter`: {}", error.message())))?;
+                let config = table::read_with(table, |table| StrategyConfig::of_kind(kind, table))?;
+                Ok(Self::Menu(config, counter))
+            }
         }
     }
 }

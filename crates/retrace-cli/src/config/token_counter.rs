@@ -71,7 +71,7 @@ const OTHERS: &str = "name one with `token_counter = \"o200k\"`, or leave it out
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, StrategyTable};
     use crate::failure::text;
 
     fn counter(first_line: &str, agent: &str) -> Result<String, String> {
@@ -88,6 +88,24 @@ mod tests {
         let error = counter("token_counter = \"o200\"", "model = \"sim:wander\"").unwrap_err();
         for word in ["line 1", "`o200`", "`characters/4`", "`o200k`", "`cl100k`", "`model`"] {
             assert!(error.contains(word), "{word} is not in: {error}");
+        }
+    }
+
+    #[test]
+    fn a_strategy_may_have_its_own() {
+        let with = |line: &str| {
+            let config = format!(
+                "[agent]\nmodel = \"sim:wander\"\n[strategies.tail]\nkind = \"tail_window\"\ntarget = 2\n{line}\n"
+            );
+            let config = toml::from_str::<Config>(&config);
+            config.map_err(|error| error.to_string()).map(|mut config| config.strategies.swap_remove("tail"))
+        };
+        let own = with("token_counter = \"o200k\"");
+        assert!(matches!(own, Ok(Some(StrategyTable::Menu(_, Some(TokenCounterConfig::O200k))))), "{own:?}");
+        assert!(matches!(with(""), Ok(Some(StrategyTable::Menu(_, None)))));
+        for line in ["token_counter = \"o200\"", "token_counter = 4"] {
+            let error = with(line).unwrap_err();
+            assert!(error.contains("line 3") && error.contains("`token_counter`"), "{error}");
         }
     }
 
