@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Lists what later calls of recordings needed and strategies do not keep; asks no model
     Audit(AuditArgs),
+    /// Applies one strategy to the history of a recording
+    Compact(CompactArgs),
     /// Runs the agent at its tasks and keeps the recordings
     Record(RecordArgs),
     /// Executes recorded calls again and says how far the environment answers alike; asks no model
@@ -107,6 +109,30 @@ pub(crate) struct AuditArgs {
     /// Prints JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct CompactArgs {
+    /// The recording
+    pub(crate) recording: PathBuf,
+    /// A strategy: its name in the configuration, its kind, or a table such as `{"kind": "tail_window", "target": 8}`, in
+    /// JSON or TOML
+    #[arg(short, long)]
+    pub(crate) strategy: String,
+    /// Takes strategies, models and the token counter from this configuration; a strategy that asks a model asks the agent's
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// What a summary is to keep in view
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) focus: Option<String>,
+    /// Shows what became of each event, in place of the compacted recording
+    #[arg(long)]
+    pub(crate) diff: bool,
+    /// Writes the compacted recording to this new file instead of printing it
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
 }
 
 #[derive(ClapArgs)]

@@ -43,6 +43,7 @@ pub fn main() -> ExitCode {
         Command::Import(args) => commands::import::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Audit(args) => commands::audit::run(&args),
+        Command::Compact(args) => commands::compact::run(&args),
         Command::Record(args) => commands::record::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Strategies(args) => commands::strategies::run(&args),

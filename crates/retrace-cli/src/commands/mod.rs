@@ -1,6 +1,7 @@
 //! One module a command.
 
 pub(crate) mod audit;
+pub(crate) mod compact;
 pub(crate) mod demo;
 pub(crate) mod import;
 pub(crate) mod init;
