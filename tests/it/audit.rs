@@ -62,8 +62,23 @@ fn a_session_that_a_window_drops_is_named_with_where_it_stood_and_what_needed_it
     let text = audit(&[]).ok();
     assert!(text.contains("1. all") && text.contains("2. tail"), "{text}");
     assert!(text.contains("skipped: asks a model at 1 of 1 boundary"), "{text}");
-    assert!(text.contains("`sess_42` stood in event 2 (a result of login), needed by stock in event 13"), "{text}");
+    assert!(text.contains("`sess_42` stood in event 2 (a result of login), needed by stock"), "{text}");
     assert!(text.contains("A hint, not a verdict"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn inspect_tells_how_much_of_a_prompt_cache_survives() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run.jsonl"), shop()).unwrap();
+    fs::write(folder.path().join("retrace.toml"), STRATEGIES).unwrap();
+    let inspect =
+        |args: &[&str]| retrace_in(folder.path(), &[&["inspect", "run.jsonl", "-c", "retrace.toml"], args].concat());
+    let report = inspect(&["--json"]).json();
+    let cache = |name: &str| report["strategies"][name]["cache_kept"].clone();
+    assert_eq!([cache("all"), cache("tail"), cache("summary")], [json!(1.0), json!(0.0), Value::Null]);
+    let text = inspect(&[]).ok();
+    assert!(text.contains("cache kept 0%") && text.contains("cache kept 100%"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 

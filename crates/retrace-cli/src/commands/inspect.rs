@@ -15,7 +15,8 @@ use retrace_model::{Prompt, Rules};
 use retrace_report::json;
 use retrace_stats::{Exact, median, nearest_double};
 use retrace_strategies::{
-    ClearToolResults, CompactContext, CompactError, Compacted, SlidingWindow, Strategy, Summarize, TailWindow,
+    CacheKept, ClearToolResults, CompactContext, CompactError, Compacted, SlidingWindow, Strategy, Summarize,
+    TailWindow,
 };
 use retrace_verifier::Settings;
 use serde::Serialize;
@@ -96,6 +97,9 @@ struct Kept {
     /// The median share of the tokens that it keeps, where no boundary needs a model to tell; an unchanged history counts
     /// as 1.
     kept: Option<f64>,
+    /// The median share of what it keeps that still starts as the raw history does, where no boundary needs a model to
+    /// tell.
+    cache_kept: Option<f64>,
     failed: usize,
     /// Boundaries at which any model would refuse what it keeps.
     flawed: usize,
@@ -241,7 +245,7 @@ impl Kept {
     /// Applies a strategy at every boundary, with no model to ask.
     async fn new(strategy: &dyn Strategy, boundaries: &[Boundary], counter: &dyn TokenCounter) -> Self {
         let (mut unchanged, mut failed, mut flawed) = (0, 0, 0);
-        let (mut questions, mut shares) = (Vec::new(), Vec::new());
+        let (mut questions, mut shares, mut cached) = (Vec::new(), Vec::new(), Vec::new());
         for boundary in boundaries {
             let before = boundary.history();
             let mut cx = CompactContext::without_model();
@@ -250,26 +254,33 @@ impl Kept {
                 Ok(Compacted::Unchanged) => {
                     unchanged += 1;
                     shares.push(Exact::from_integer(1.into()));
+                    cached.push(Exact::from_integer(1.into()));
                 }
                 Ok(Compacted::Changed(after)) => {
                     let prompt = Prompt { instructions: None, history: &after, tools: &[], seed: 0 };
                     flawed += usize::from(!Rules::default().flaws(&prompt, &before).is_empty());
-                    let (before, after) = (count_sent(counter, &before), count_sent(counter, &after));
+                    let (cache, before) = (CacheKept::of(counter, &before, &after), count_sent(counter, &before));
                     if before.0 > 0 {
-                        shares.push(Exact::new(after.0.into(), before.0.into()));
+                        shares.push(Exact::new(cache.whole.0.into(), before.0.into()));
+                    }
+                    if cache.whole.0 > 0 {
+                        cached.push(Exact::new(cache.start.0.into(), cache.whole.0.into()));
                     }
                 }
                 Err(CompactError::NotAsked { question }) => questions.push(Exact::from_integer(question.0.into())),
                 Err(_) => failed += 1,
             }
         }
+        let share =
+            |shares: &[Exact]| median(shares).filter(|_| questions.is_empty()).map(|median| nearest_double(&median));
         Self {
             kind: strategy.kind(),
             boundaries: boundaries.len(),
             unchanged,
             asks_a_model: questions.len(),
             question_tokens: median(&questions).map(|median| nearest_double(&median)),
-            kept: median(&shares).filter(|_| questions.is_empty()).map(|median| nearest_double(&median)),
+            kept: share(&shares),
+            cache_kept: share(&cached),
             failed,
             flawed,
         }

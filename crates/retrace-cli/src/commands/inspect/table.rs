@@ -71,6 +71,11 @@ fn kept(inspection: &Inspection) -> Vec<String> {
             lines.push(format!("  {name}{words}"));
         }
     }
+    lines.extend(wrap(
+        "cache kept: the median share of what is kept that still starts as the raw history does, which providers bill at a \
+         fraction",
+        COLUMNS,
+    ));
     lines
 }
 
@@ -78,9 +83,11 @@ fn words(kept: &Kept) -> String {
     let of = format!("of {}", counted(kept.boundaries, "boundary", "boundaries"));
     let question = kept.question_tokens.map_or_else(String::new, |n| format!(", about {n:.0} tokens a question"));
     let share = kept.kept.map(|share| format!("{:.0}%", share * 100.0));
+    let cached = kept.cache_kept.map(|share| format!("cache kept {:.0}%", share * 100.0));
     let at = |n: usize, words: String| (n > 0).then_some(words);
     let words = [
         share,
+        cached,
         at(kept.asks_a_model, format!("asks a model at {} {of}{question}", kept.asks_a_model)),
         at(kept.unchanged, format!("leaves {} {of} unchanged", kept.unchanged)),
         at(kept.failed, format!("fails at {} {of}", kept.failed)),
