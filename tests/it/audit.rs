@@ -77,8 +77,20 @@ fn inspect_tells_how_much_of_a_prompt_cache_survives() {
     let report = inspect(&["--json"]).json();
     let cache = |name: &str| report["strategies"][name]["cache_kept"].clone();
     assert_eq!([cache("all"), cache("tail"), cache("summary")], [json!(1.0), json!(0.0), Value::Null]);
+    let at = |name: &str| report["strategies"][name]["at"][0].clone();
+    let sum = |at: &Value| ["kept", "dropped", "blanked"].map(|key| at[key].as_u64().unwrap()).iter().sum::<u64>();
+    let (all, tail) = (at("all"), at("tail"));
+    assert_eq!((&tail["cut"], &tail["first_changed"], &all["first_changed"]), (&json!(9), &json!(0), &Value::Null));
+    assert!(tail["dropped"].as_u64() > Some(0) && sum(&tail).abs_diff(sum(&all)) <= 1, "{tail} {all}");
+    assert!(at("summary")["question_tokens"].as_u64() > Some(0), "{report}");
+    let listed = inspect(&["--strategies"]).ok();
+    assert!(listed.contains("tail, in tokens") && listed.contains("asks   a model"), "{listed}");
+    assert!(listed.lines().all(|line| line.chars().count() <= 100), "{listed}");
     let text = inspect(&[]).ok();
-    assert!(text.contains("cache kept 0%") && text.contains("cache kept 100%"), "{text}");
+    assert!(
+        !text.contains("in tokens") && text.contains("cache kept 0%") && text.contains("cache kept 100%"),
+        "{text}"
+    );
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 

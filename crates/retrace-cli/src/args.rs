@@ -88,6 +88,9 @@ pub(crate) struct InspectArgs {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) outcome: OutcomeArgs,
+    /// Lists what each strategy keeps, drops and blanks at each boundary, in tokens
+    #[arg(long, visible_alias = "boundaries")]
+    pub(crate) strategies: bool,
     /// Lists every point at which a recording can be resumed
     #[arg(long)]
     pub(crate) cuts: bool,

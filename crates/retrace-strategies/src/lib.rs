@@ -35,6 +35,7 @@ pub mod laws;
 mod anchors;
 mod briefing;
 mod cache;
+mod changes;
 mod clamp_oversized;
 mod clear_tool_results;
 mod compactor;
@@ -64,6 +65,7 @@ mod trigger;
 mod vectors;
 
 pub use cache::CacheKept;
+pub use changes::Changes;
 pub use clamp_oversized::ClampOversizedMessages;
 pub use clear_tool_results::ClearToolResults;
 pub use compactor::{Compactor, Outcome, Pass, Sizes, compact};

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use indexmap::IndexMap;
 use retrace_events::cuts::Spacing;
-use retrace_events::tokens::{TokenCounter, count_sent};
-use retrace_events::{Boundary, PairingFinding, Trajectory};
+use retrace_events::tokens::{TokenCounter, Tokens, count_sent};
+use retrace_events::{Boundary, PairingFinding, Trajectory, with_causes};
 use retrace_model::{Prompt, Rules};
 use retrace_report::json;
 use retrace_stats::{Exact, median, nearest_double};
 use retrace_strategies::{
-    CacheKept, ClearToolResults, CompactContext, CompactError, Compacted, SlidingWindow, Strategy, Summarize,
+    CacheKept, Changes, ClearToolResults, CompactContext, CompactError, Compacted, SlidingWindow, Strategy, Summarize,
     TailWindow,
 };
 use retrace_verifier::Settings;
@@ -103,6 +103,44 @@ struct Kept {
     failed: usize,
     /// Boundaries at which any model would refuse what it keeps.
     flawed: usize,
+    /// What becomes of the history at each boundary.
+    at: Vec<KeptAt>,
+}
+
+/// What becomes of the history at a boundary.
+#[derive(Serialize)]
+struct KeptAt {
+    recording: String,
+    cut: usize,
+    #[serde(flatten)]
+    fate: Fate,
+}
+
+/// What a strategy does there, in tokens.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Fate {
+    Changes {
+        kept: Tokens,
+        dropped: Tokens,
+        blanked: Tokens,
+        made: Tokens,
+        /// The index of the first event that is another than before; nothing where none is.
+        first_changed: Option<usize>,
+    },
+    Asks {
+        question_tokens: Tokens,
+    },
+    Failed {
+        failed: String,
+    },
+}
+
+impl Fate {
+    fn of(changes: Changes, first_changed: Option<usize>) -> Self {
+        let Changes { kept, dropped, blanked, made } = changes;
+        Self::Changes { kept, dropped, blanked, made, first_changed }
+    }
 }
 
 pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
@@ -144,7 +182,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
     if args.json {
         output::print(&json(&inspection))?;
     } else {
-        output::print(&table::text(&inspection))?;
+        output::print(&table::text(&inspection, args.strategies))?;
     }
     Ok(if inspection.recordings.is_empty() { Exit::CouldNotRun } else { Exit::Ok })
 }
@@ -246,30 +284,40 @@ impl Kept {
     async fn new(strategy: &dyn Strategy, boundaries: &[Boundary], counter: &dyn TokenCounter) -> Self {
         let (mut unchanged, mut failed, mut flawed) = (0, 0, 0);
         let (mut questions, mut shares, mut cached) = (Vec::new(), Vec::new(), Vec::new());
+        let mut at = Vec::with_capacity(boundaries.len());
         for boundary in boundaries {
             let before = boundary.history();
             let mut cx = CompactContext::without_model();
             cx.counter = counter;
-            match strategy.compact(&before, &mut cx).await {
+            let fate = match strategy.compact(&before, &mut cx).await {
                 Ok(Compacted::Unchanged) => {
                     unchanged += 1;
                     shares.push(Exact::from_integer(1.into()));
                     cached.push(Exact::from_integer(1.into()));
+                    Fate::of(Changes::of(counter, &before, &before), None)
                 }
                 Ok(Compacted::Changed(after)) => {
                     let prompt = Prompt { instructions: None, history: &after, tools: &[], seed: 0 };
                     flawed += usize::from(!Rules::default().flaws(&prompt, &before).is_empty());
-                    let (cache, before) = (CacheKept::of(counter, &before, &after), count_sent(counter, &before));
-                    if before.0 > 0 {
-                        shares.push(Exact::new(cache.whole.0.into(), before.0.into()));
+                    let (cache, size) = (CacheKept::of(counter, &before, &after), count_sent(counter, &before));
+                    if size.0 > 0 {
+                        shares.push(Exact::new(cache.whole.0.into(), size.0.into()));
                     }
                     if cache.whole.0 > 0 {
                         cached.push(Exact::new(cache.start.0.into(), cache.whole.0.into()));
                     }
+                    Fate::of(Changes::of(counter, &before, &after), cache.first_changed)
                 }
-                Err(CompactError::NotAsked { question }) => questions.push(Exact::from_integer(question.0.into())),
-                Err(_) => failed += 1,
-            }
+                Err(CompactError::NotAsked { question }) => {
+                    questions.push(Exact::from_integer(question.0.into()));
+                    Fate::Asks { question_tokens: question }
+                }
+                Err(error) => {
+                    failed += 1;
+                    Fate::Failed { failed: with_causes(&error) }
+                }
+            };
+            at.push(KeptAt { recording: boundary.trajectory().id().to_owned(), cut: boundary.cut(), fate });
         }
         let share =
             |shares: &[Exact]| median(shares).filter(|_| questions.is_empty()).map(|median| nearest_double(&median));
@@ -283,13 +331,14 @@ impl Kept {
             cache_kept: share(&cached),
             failed,
             flawed,
+            at,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use retrace_events::tokens::{FourCharacters, Tokens};
+    use retrace_events::tokens::FourCharacters;
     use retrace_events::{Event, Header, Outcome, Recording, ToolCall, ToolResult};
 
     use super::*;

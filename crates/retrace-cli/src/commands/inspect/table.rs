@@ -3,13 +3,13 @@
 use retrace_report::layout::{elide, left, right, wrap};
 use retrace_report::{COLUMNS, counted, printable};
 
-use super::{Counts, Facts, Inspection, Kept};
+use super::{Counts, Facts, Fate, Inspection, Kept};
 
 const NUMBERS: [&str; 6] = ["events", "rounds", "actions", "blocked", "repeats", "boundaries"];
 const WIDTHS: [usize; 6] = [8, 8, 9, 9, 9, 12];
 const NAME: usize = 45;
 
-pub(super) fn text(inspection: &Inspection) -> String {
+pub(super) fn text(inspection: &Inspection, lists_boundaries: bool) -> String {
     let mut lines = vec![line("recording", NUMBERS.map(str::to_owned))];
     lines.push("─".repeat(lines[0].chars().count()));
     for facts in &inspection.recordings {
@@ -22,6 +22,9 @@ pub(super) fn text(inspection: &Inspection) -> String {
     }
     lines.extend(cuts(&inspection.recordings));
     lines.extend(kept(inspection));
+    if lists_boundaries {
+        lines.extend(inspection.strategies.iter().flat_map(|(name, kept)| boundaries(name, kept)));
+    }
     for note in notes(inspection) {
         lines.push(String::new());
         lines.extend(wrap(&note, COLUMNS));
@@ -76,6 +79,27 @@ fn kept(inspection: &Inspection) -> Vec<String> {
          fraction",
         COLUMNS,
     ));
+    lines
+}
+
+/// What becomes of the history at each boundary.
+fn boundaries(name: &str, kept: &Kept) -> Vec<String> {
+    let row = |name: &str, cut: &str, numbers: [String; 4]| {
+        let numbers: String = numbers.iter().map(|number| right(number, 10)).collect();
+        format!("{}{}{numbers}", cell(name, NAME), right(cut, 8))
+    };
+    let heads = ["kept", "dropped", "blanked", "made"].map(str::to_owned);
+    let mut lines = vec![String::new(), row(&format!("{name}, in tokens"), "cut", heads)];
+    for at in &kept.at {
+        let numbers = match &at.fate {
+            Fate::Changes { kept, dropped, blanked, made, .. } => {
+                [kept, dropped, blanked, made].map(|tokens| tokens.0.to_string())
+            }
+            Fate::Asks { .. } => ["asks", "a model", "", ""].map(str::to_owned),
+            Fate::Failed { .. } => ["fails", "", "", ""].map(str::to_owned),
+        };
+        lines.push(row(&at.recording, &at.cut.to_string(), numbers).trim_end().to_owned());
+    }
     lines
 }
 
