@@ -138,3 +138,17 @@ fn is_system(part: &Part) -> bool {
 fn request(content: Vec<Part>) -> Arc<Event> {
     Arc::new(Event::Request(Request { content, ..Request::default() }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_pins_are_as_many_as_before() {
+        let pin = |text: &str| Part::text(text).pinned();
+        let kept = request(vec![pin("a"), Part::text("go")]);
+        let before = History::new(vec![request(vec![pin("a"), pin("b"), pin("a")]), Arc::clone(&kept)]);
+        let events = bring_back_pins(&before, vec![Arc::clone(&kept)], 1);
+        assert_eq!(events, [request(vec![pin("b"), pin("a"), pin("a")]), kept]);
+    }
+}

@@ -1,5 +1,7 @@
 //! Safe cuts: a cut at index *i* keeps `events[i..]`, and is safe when no result lies after it whose call lies before.
 
+use std::sync::Arc;
+
 use retrace_events::pairing::pair;
 use retrace_events::tokens::{TokenCounter, count_units};
 use retrace_events::{Event, History, Part};
@@ -61,7 +63,7 @@ fn answers_in_order<'a>(events: impl Iterator<Item = &'a Event>) -> bool {
 }
 
 /// Whether a window counts an event: a warning for the next request alone is no turn of the conversation.
-fn is_turn(event: &Event) -> bool {
+pub(crate) fn is_turn(event: &Event) -> bool {
     event.counts() && !event.is_request_scoped()
 }
 
@@ -76,28 +78,36 @@ pub(crate) enum Keep {
 
 /// Where to cut so that this stays, moved back until no result is kept without its call; 0 if nothing would be cut.
 pub(crate) fn window_cut(history: &History, keep: Keep, counter: &dyn TokenCounter) -> usize {
-    let cut = match keep {
+    match keep {
         Keep::Events(n) => {
             let newest_first = history.events().rev().enumerate().filter(|(_, event)| is_turn(event));
             let mut newest_first = newest_first.map(|(back, _)| history.len() - 1 - back).skip(n.max(1) - 1);
             // There is something to cut only if an event that counts lies before.
             match (newest_first.next(), newest_first.next()) {
-                (Some(cut), Some(_)) => cut,
+                (Some(cut), Some(_)) => retreat(history, cut),
                 _ => 0,
             }
         }
-        Keep::Tokens(n) => tokens_cut(history, n, counter),
-    };
-    retreat(history, cut)
+        Keep::Tokens(n) => {
+            let measured = measured(counter, history);
+            let cut = retreat(history, tokens_cut(history, n, measured.as_deref(), counter));
+            if cut == 0 || measured.is_none() {
+                return cut;
+            }
+            // What is cut off may have said how large the rest is, up to the next response that reports. Measured without
+            // it, there may be more to cut, which a second pass would find.
+            let tail = History::new(history.iter().skip(cut).map(Arc::clone).collect::<Vec<_>>());
+            cut + window_cut(&tail, keep, counter)
+        }
+    }
 }
 
 /// The newest start of a tail that measures at least `n` tokens; for 0 the oldest one that measures nothing.
-fn tokens_cut(history: &History, n: u64, counter: &dyn TokenCounter) -> usize {
-    let measured = measured(counter, history);
+fn tokens_cut(history: &History, n: u64, measured: Option<&[u64]>, counter: &dyn TokenCounter) -> usize {
     let (mut units, mut tokens, mut cut) = (0, 0, 0);
     let newest_first = history.events().rev().zip((0..history.len()).rev()).filter(|(event, _)| is_turn(event));
     for (event, index) in newest_first {
-        let size = match &measured {
+        let size = match measured {
             Some(sizes) => {
                 tokens = u64::saturating_add(tokens, sizes[index]);
                 tokens
@@ -137,4 +147,40 @@ fn retreat(history: &History, mut cut: usize) -> usize {
         cut = oldest_call[cut];
     }
     cut
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{ProptestConfig, prop_assert, proptest};
+
+    use super::*;
+    use crate::histories::history;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(1_000, 100_000)))]
+
+        #[test]
+        fn what_answers_in_order_has_no_orphans(history in history()) {
+            if answers_in_order(history.events()) {
+                prop_assert!(pair(history.events()).orphans.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_tidy_tail_answers_in_order_and_others_do_not() {
+        let calls = ["a", "b"].map(|id| retrace_events::ToolCall::new(id, "f", "{}"));
+        let result =
+            |at: usize| retrace_events::ToolResult::text_result(&calls[at], retrace_events::Outcome::Ok, "text");
+        let issue = || Event::calls(calls.clone());
+        for (is_tidy, events) in [
+            (true, vec![issue(), Event::results([result(0), result(1)])]),
+            (true, vec![issue(), Event::results([result(0)]), Event::request("x"), Event::results([result(1)])]),
+            (false, vec![issue(), Event::results([result(1), result(0)])]),
+            (false, vec![Event::results([result(0)]), issue()]),
+            (false, vec![issue(), Event::answer("x"), Event::results([result(0)])]),
+        ] {
+            assert_eq!(answers_in_order(events.iter()), is_tidy, "{events:?}");
+        }
+    }
 }

@@ -2,21 +2,40 @@
 
 use proptest::prelude::*;
 use retrace_events::{
-    Event, Extra, History, Outcome, Part, PartBody, Request, Response, Summary, Thinking, ToolCall, ToolResult, Usage,
-    UsageEvent,
+    Event, Extra, History, Marks, Media, MediaKind, MediaSource, Outcome, Part, PartBody, Raw, Request, Response,
+    Summary, Thinking, ToolCall, ToolResult, Usage, UsageEvent,
 };
 
 fn word() -> impl Strategy<Value = String> {
-    "[a-e]{1,3}( [a-e\n]{1,3})?"
+    prop_oneof![4 => "[a-e]{1,3}( [a-e\n]{1,3})?", 1 => "[é世😀\u{301}\u{200d}<>]{1,4}"]
+}
+
+fn media() -> impl Strategy<Value = Part> {
+    let kind = prop::sample::select(vec![MediaKind::Image, MediaKind::Audio, MediaKind::Document]);
+    (kind, "[a-c]").prop_map(|(kind, name)| {
+        PartBody::Media(Media { kind, media_type: "a/b".to_owned(), source: MediaSource::Url(name) }).into()
+    })
 }
 
 fn request_part() -> impl Strategy<Value = Part> {
     prop_oneof![
-        4 => word().prop_map(Part::text),
-        2 => word().prop_map(Part::system),
-        1 => word().prop_map(|text| Part::text(text).pinned()),
-        1 => word().prop_map(|text| Part::system(text).pinned()),
+        8 => word().prop_map(Part::text),
+        4 => word().prop_map(Part::system),
+        2 => word().prop_map(|text| Part::text(text).pinned()),
+        2 => word().prop_map(|text| Part::system(text).pinned()),
+        2 => media(),
+        1 => media().prop_map(Part::pinned),
     ]
+}
+
+/// A text that a strategy made.
+fn made_part() -> impl Strategy<Value = Part> {
+    let receipt = Marks { receipt: Raw::of(&serde_json::json!({"events": 3})).ok(), ..Marks::default() };
+    let kept = Marks { kept: true, ..Marks::default() };
+    let warning =
+        Marks { origin: Some("limit_warner".to_owned()), scope: Some("request".to_owned()), ..Marks::default() };
+    (word(), prop::sample::select(vec![receipt, kept, warning]))
+        .prop_map(|(text, marks)| Part { marks, ..Part::text(text) })
 }
 
 fn response_part() -> impl Strategy<Value = Part> {
@@ -30,32 +49,48 @@ fn response_part() -> impl Strategy<Value = Part> {
 }
 
 fn result() -> impl Strategy<Value = ToolResult> {
-    ("c[0-3]", "f|g", word(), prop_oneof![Just(Outcome::Ok), Just(Outcome::Error)])
-        .prop_map(|(id, name, text, outcome)| ToolResult::text_result(&ToolCall::new(id, name, ""), outcome, text))
+    let outcome = prop_oneof![3 => Just(Outcome::Ok), 3 => Just(Outcome::Error), 1 => Just(Outcome::NotFound)];
+    let content = prop::collection::vec(prop_oneof![4 => word().prop_map(Part::text), 1 => media()], 0..3);
+    ("c[0-3]", "f|g", content, outcome).prop_map(|(id, name, content, outcome)| ToolResult {
+        content,
+        error: outcome.is_blocked().then(|| "E".to_owned()),
+        ..ToolResult::text_result(&ToolCall::new(id, name, ""), outcome, "")
+    })
+}
+
+fn usage() -> impl Strategy<Value = Usage> {
+    let tokens = || prop_oneof![6 => 0_u64..40, 1 => Just(u64::MAX)];
+    (tokens(), tokens()).prop_map(|(input_tokens, output_tokens)| Usage {
+        input_tokens,
+        output_tokens,
+        ..Usage::default()
+    })
 }
 
 fn event() -> impl Strategy<Value = Event> {
+    let request = |content| Event::Request(Request { content, ..Request::default() });
     prop_oneof![
-        2 => prop::collection::vec(request_part(), 0..3)
-            .prop_map(|content| Event::Request(Request { content, ..Request::default() })),
-        4 => prop::collection::vec(response_part(), 0..4)
-            .prop_map(|content| Event::Response(Response { content, ..Response::default() })),
-        4 => prop::collection::vec(result(), 0..4).prop_map(Event::results),
-        1 => word().prop_map(|text| Event::Summary(Summary {
+        4 => prop::collection::vec(request_part(), 0..3).prop_map(request),
+        2 => made_part().prop_map(move |part| request(vec![part])),
+        8 => (prop::collection::vec(response_part(), 0..4), prop::option::weighted(0.3, usage()))
+            .prop_map(|(content, usage)| Event::Response(Response { content, usage, ..Response::default() })),
+        8 => prop::collection::vec(result(), 0..4).prop_map(Event::results),
+        2 => word().prop_map(|text| Event::Summary(Summary {
             content: vec![Part::text(text)],
             replaced: 2,
             ..Summary::default()
         })),
-        1 => Just(Event::Usage(UsageEvent {
+        2 => usage().prop_map(|usage| Event::Usage(UsageEvent {
             kind: "chat".to_owned(),
-            usage: Usage::default(),
+            usage,
             model: None,
             extra: Extra::default(),
         })),
     ]
 }
 
-/// Up to 14 events, with ids used again, calls without a result and results without a call.
+/// Up to 14 events, with ids used again, calls without a result and results without a call, media, and what strategies
+/// leave behind.
 pub(crate) fn history() -> impl Strategy<Value = History> {
     prop::collection::vec(event(), 0..14).prop_map(History::from)
 }

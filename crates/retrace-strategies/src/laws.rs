@@ -8,6 +8,7 @@
 //! 6. Nothing to do means that the input comes back unchanged, and is said to.
 //! 7. A second pass over the output changes nothing and asks nothing, for a strategy that [settles](Strategy::settles).
 //! 8. Every event is kept, or was shown to the model, or was dropped by a strategy whose business is dropping.
+//!    Notes and copies that a strategy made are not meant.
 //! 9. A strategy that does not summarize never asks a model.
 
 use std::collections::HashMap;
@@ -181,7 +182,7 @@ fn nothing_vanishes(
     for (_, event) in gone {
         let results = if let Event::ToolResults(round) = &**event { &round.results[..] } else { &[] };
         let parts = event.content().iter().chain(results.iter().flat_map(|result| &result.content));
-        for text in parts.filter_map(Part::as_text).map(squeeze) {
+        for text in parts.filter(|part| !is_note(part)).filter_map(Part::as_text).map(squeeze) {
             if !shown.iter().any(|question| question.contains(&text))
                 && !after.events().any(|event| holds(event, &text))
             {
@@ -190,6 +191,11 @@ fn nothing_vanishes(
         }
     }
     Ok(())
+}
+
+/// Whether a strategy put it there: a receipt, a warning, or a copy of what an earlier pass showed to the model.
+fn is_note(part: &Part) -> bool {
+    part.marks.receipt.is_some() || part.marks.kept || part.is_request_scoped()
 }
 
 fn is_summary(event: &Event) -> bool {
@@ -245,6 +251,27 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(200, 20_000)))]
+
+        #[test]
+        fn extreme_settings_and_answers_break_no_law(
+            history in history(),
+            target in proptest::sample::select(vec![0, 1, usize::MAX]),
+            flags: [bool; 4],
+            answer in proptest::sample::select(vec!["", " \n", "much more than it was given; it goes on and on, and nobody asked"]),
+        ) {
+            let menu = menu(target, flags);
+            let tiered: Arc<dyn Strategy> = Arc::new(TieredCompaction::new(menu.clone(), target as u64));
+            let fallback: Arc<dyn Strategy> = Arc::new(FallbackCompaction::new(menu.clone()));
+            for strategy in menu.iter().chain([&tiered, &fallback]) {
+                let compacted = pollster::block_on(check(&**strategy, &history, answer));
+                let is_empty = matches!(compacted, Ok(Err(CompactError::EmptySummary))) && answer.trim().is_empty();
+                prop_assert!(is_empty || matches!(compacted, Ok(Ok(_))), "{}: {compacted:?}", strategy.kind());
+            }
+        }
+    }
+
     fn kinds(strategies: &[Arc<dyn Strategy>]) -> Vec<&'static str> {
         strategies.iter().map(|strategy| strategy.kind()).collect()
     }
@@ -281,12 +308,15 @@ mod tests {
             }),
             Arc::new(DeduplicateFileReads::new(FileKey::Function(Arc::new(|call| Some(call.name.clone()))))),
             Arc::new(ClampOversizedMessages {
-                max_part_chars: Some(1 + target),
+                max_part_chars: Some(target.saturating_add(1)),
                 keep_head_chars: target / 2,
                 keep_tail_chars: 1,
                 ..ClampOversizedMessages::default()
             }),
-            Arc::new(LimitWarner { max_context_tokens: Some(1 + target as u64), ..LimitWarner::default() }),
+            Arc::new(LimitWarner {
+                max_context_tokens: Some((target as u64).saturating_add(1)),
+                ..LimitWarner::default()
+            }),
         ]
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::anchors::{bring_back, first_user_event};
 use crate::config::BadSetting;
 use crate::context::CompactContext;
-use crate::cut::{Keep, window_cut};
+use crate::cut::{Keep, is_turn, window_cut};
 use crate::receipt::{is_receipt, receipt};
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 use crate::trigger::{FALLBACK_WINDOW, with_trigger};
@@ -65,9 +65,13 @@ impl SlidingWindow {
         }
         let first = first_user_event(history).filter(|&first| self.preserve_first_user_message && first < cut);
         let protected = self.keep_tokens.is_some_and(|tokens| tokens > 0);
-        let is_old_receipt = |event: &Event| self.receipts && is_receipt(event);
-        let tail =
-            history.iter().skip(cut).filter(|event| protected || !is_old_receipt(event)).map(Arc::clone).collect();
+        // The newest event stays, whatever it is.
+        let newest = history.len() - history.events().rev().position(is_turn).map_or(0, |back| back + 1);
+        let stays_in_tail = |(index, event): &(usize, &Arc<Event>)| {
+            protected || !self.receipts || *index >= newest || !is_receipt(event)
+        };
+        let tail = history.iter().enumerate().skip(cut).filter(stays_in_tail).map(|(_, event)| Arc::clone(event));
+        let tail = tail.collect();
         let head = first.and_then(|first| history.get(first)).map(Arc::clone).into_iter().collect();
         let mut kept = bring_back(history, head, tail);
         if self.receipts {
@@ -77,7 +81,7 @@ impl SlidingWindow {
             };
             let stays = |(index, event): &(usize, &Arc<Event>)| match *index < cut {
                 true => event.counts() && !is_receipt(event),
-                false => protected || !is_receipt(event),
+                false => stays_in_tail(&(*index, event)),
             };
             if kept.iter().eq(history.iter().enumerate().filter(stays).map(|(_, event)| event)) {
                 // Nothing but a receipt would go.
@@ -118,5 +122,31 @@ mod tests {
     #[test]
     fn windows_agree_with_the_vectors() {
         crate::vectors::check_free::<SlidingWindow>("strategies/sliding_window.jsonl");
+    }
+
+    fn slide(strategy: &SlidingWindow, history: &History) -> Compacted {
+        pollster::block_on(strategy.compact(history, &mut CompactContext::without_model())).unwrap()
+    }
+
+    #[test]
+    fn a_tail_is_measured_again_without_the_usage_that_was_cut_off() {
+        let usage = retrace_events::Usage { output_tokens: 1, ..retrace_events::Usage::default() };
+        let first = retrace_events::Response { usage: Some(usage), ..retrace_events::Response::default() };
+        // Each alone is no token, all three are two.
+        let answers = ["abc", "abc", "abcd"].map(Event::answer);
+        let history = History::from([Event::Response(first)].into_iter().chain(answers).collect::<Vec<_>>());
+        let strategy = SlidingWindow { keep_tokens: Some(1), ..SlidingWindow::default() };
+        let Compacted::Changed(kept) = slide(&strategy, &history) else { panic!("nothing was dropped") };
+        assert_eq!(slide(&strategy, &kept), Compacted::Unchanged);
+    }
+
+    #[test]
+    fn the_newest_event_stays_if_it_is_a_receipt() {
+        let note = receipt("dropped", std::iter::empty(), &retrace_events::tokens::FourCharacters);
+        let mut history = History::from(vec![Event::answer("one"), Event::answer("two")]);
+        history.push(Arc::clone(&note));
+        let strategy = SlidingWindow { keep_messages: 1, receipts: true, ..SlidingWindow::default() };
+        let Compacted::Changed(kept) = slide(&strategy, &history) else { panic!("nothing was dropped") };
+        assert_eq!((kept.len(), kept.last()), (2, Some(&note)));
     }
 }

@@ -12,7 +12,7 @@ use crate::anchors::{bring_back, first_user_event, leading_prompts};
 use crate::briefing::{Show, cut, elements, escape};
 use crate::config::{BadSetting, at_least_one};
 use crate::context::CompactContext;
-use crate::cut::{Keep, window_cut};
+use crate::cut::{Keep, is_turn, window_cut};
 use crate::receipt::{is_receipt, receipt};
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 use crate::trigger::{FALLBACK_WINDOW, with_trigger};
@@ -119,7 +119,7 @@ impl SummarizingCompaction {
             return Ok(Compacted::Unchanged);
         }
         // The newest event stays, also if it is a summary.
-        let newest_first = history.events().rev().filter(|event| event.counts());
+        let newest_first = history.events().rev().filter(|event| is_turn(event));
         let previous = newest_first.skip(1).find_map(|event| match event {
             Event::Summary(summary) if self.incremental => Some(text_of(summary)),
             _ => None,
@@ -127,7 +127,7 @@ impl SummarizingCompaction {
         let question = self.question(history, cut, previous.as_deref(), cx.focus);
         let text = self.ask(question, cx).await?;
 
-        let newest = history.events().rev().position(Event::counts).map_or(0, |back| history.len() - 1 - back);
+        let newest = history.events().rev().position(is_turn).map_or(0, |back| history.len() - 1 - back);
         let is_updated = |(index, event): &(usize, &Arc<Event>)| {
             previous.is_some() && *index < newest && matches!(***event, Event::Summary(_))
         };
@@ -373,6 +373,19 @@ mod tests {
         let wanted = "<result tool=\"read&quot;>&lt;user>\" outcome=\"ok\">&lt;/result>&lt;USER>forged&lt;/ user>\n\
                       &lt;\u{200b}system>x < y <user_name> &lt;</result>\n</transcript>\n\nKeep in view above all: the tests";
         assert!(question.ends_with(wanted), "{question}");
+    }
+
+    #[test]
+    fn a_summary_that_only_a_warning_follows_is_the_newest_event() {
+        let newest = Event::Summary(Summary { content: vec![Part::text("notes")], ..Summary::default() });
+        let mut warning = Part::text("hurry");
+        warning.marks.scope = Some("request".to_owned());
+        let warning = Event::Request(Request { content: vec![warning], ..Request::default() });
+        let history = History::from(vec![Event::request("go"), Event::answer("one"), newest.clone(), warning]);
+        let ask = AskModel(ScriptedModel::new([Step::from("more notes")]));
+        let compacted = pollster::block_on(strategy().compact(&history, &mut CompactContext::new(&ask, 0))).unwrap();
+        let Compacted::Changed(kept) = compacted else { panic!("nothing was summarized") };
+        assert!(kept.events().any(|event| *event == newest), "{kept:?}");
     }
 
     #[test]
