@@ -83,6 +83,12 @@ fn inspect_tells_how_much_of_a_prompt_cache_survives() {
     assert_eq!((&tail["cut"], &tail["first_changed"], &all["first_changed"]), (&json!(9), &json!(0), &Value::Null));
     assert!(tail["dropped"].as_u64() > Some(0) && sum(&tail).abs_diff(sum(&all)) <= 1, "{tail} {all}");
     assert!(at("summary")["question_tokens"].as_u64() > Some(0), "{report}");
+    assert!(report["strategies"]["tail"].get("chain").is_none(), "{report}");
+    let chained = inspect(&["--chain", "--json"]).json();
+    let link = &chained["strategies"]["tail"]["chain"][0];
+    assert!(link["after"].as_u64() > Some(0) && link["after"].as_u64() < link["raw"].as_u64(), "{chained}");
+    let said = inspect(&["--chain"]).ok();
+    assert!(said.contains("tail, chained, in tokens") && said.contains("stopped, at first because"), "{said}");
     let listed = inspect(&["--strategies"]).ok();
     assert!(listed.contains("tail, in tokens") && listed.contains("asks   a model"), "{listed}");
     assert!(listed.lines().all(|line| line.chars().count() <= 100), "{listed}");

@@ -91,6 +91,9 @@ pub(crate) struct InspectArgs {
     /// Lists what each strategy keeps, drops and blanks at each boundary, in tokens
     #[arg(long, visible_alias = "boundaries")]
     pub(crate) strategies: bool,
+    /// Lists what remains, in tokens, when each strategy runs at one boundary after the other on what it last left
+    #[arg(long)]
+    pub(crate) chain: bool,
     /// Lists every point at which a recording can be resumed
     #[arg(long)]
     pub(crate) cuts: bool,

@@ -1,5 +1,6 @@
 //! `retrace inspect`: what recordings hold, where they can be cut, and what each strategy keeps there.
 
+mod chain;
 mod table;
 
 use std::collections::{HashMap, HashSet};
@@ -105,6 +106,9 @@ struct Kept {
     flawed: usize,
     /// What becomes of the history at each boundary.
     at: Vec<KeptAt>,
+    /// What becomes of it when the strategy ran at every earlier boundary, too, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chain: Option<Vec<chain::Link>>,
 }
 
 /// What becomes of the history at a boundary.
@@ -169,7 +173,11 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
     let strategies = runtime::run(async {
         let mut kept = IndexMap::new();
         for (name, strategy) in strategies(config, args.config.as_deref()).await? {
-            kept.insert(name, Kept::new(&*strategy, &boundaries, &*settings.counter).await);
+            let mut found = Kept::new(&*strategy, &boundaries, &*settings.counter).await;
+            if args.chain {
+                found.chain = Some(chain::links(&*strategy, &boundaries, &*settings.counter).await);
+            }
+            kept.insert(name, found);
         }
         Ok(kept)
     })?;
@@ -332,6 +340,7 @@ impl Kept {
             failed,
             flawed,
             at,
+            chain: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use retrace_report::layout::{elide, left, right, wrap};
 use retrace_report::{COLUMNS, counted, printable};
 
+use super::chain::{Link, Pass};
 use super::{Counts, Facts, Fate, Inspection, Kept};
 
 const NUMBERS: [&str; 6] = ["events", "rounds", "actions", "blocked", "repeats", "boundaries"];
@@ -24,6 +25,9 @@ pub(super) fn text(inspection: &Inspection, lists_boundaries: bool) -> String {
     lines.extend(kept(inspection));
     if lists_boundaries {
         lines.extend(inspection.strategies.iter().flat_map(|(name, kept)| boundaries(name, kept)));
+    }
+    for (name, kept) in &inspection.strategies {
+        lines.extend(kept.chain.iter().flat_map(|links| chain(name, links)));
     }
     for note in notes(inspection) {
         lines.push(String::new());
@@ -79,6 +83,26 @@ fn kept(inspection: &Inspection) -> Vec<String> {
          fraction",
         COLUMNS,
     ));
+    lines
+}
+
+/// What is left pass after pass.
+fn chain(name: &str, links: &[Link]) -> Vec<String> {
+    let row = |name: &str, cut: &str, numbers: [String; 3], word: &str| {
+        let numbers: String = numbers.iter().map(|number| right(number, 10)).collect();
+        format!("{}{}{numbers}  {word}", cell(name, NAME), right(cut, 8)).trim_end().to_owned()
+    };
+    let heads = ["raw", "before", "after"].map(str::to_owned);
+    let mut lines = vec![String::new(), row(&format!("{name}, chained, in tokens"), "cut", heads, "")];
+    for Link { recording, cut, raw, before, pass } in links {
+        let (after, word) = match pass {
+            Pass::After(after) => (after.0.to_string(), if after > before { "grew" } else { "" }),
+            Pass::Stopped(_) => (String::new(), "stopped"),
+        };
+        lines.push(row(recording, &cut.to_string(), [raw.0.to_string(), before.0.to_string(), after], word));
+    }
+    let why = links.iter().find_map(|link| if let Pass::Stopped(why) = &link.pass { Some(why) } else { None });
+    lines.extend(why.iter().flat_map(|why| wrap(&format!("stopped, at first because {}", printable(why)), COLUMNS)));
     lines
 }
 
