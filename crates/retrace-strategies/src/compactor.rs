@@ -40,12 +40,51 @@ use crate::strategy::{CompactError, Compacted, Strategy};
 pub struct Compactor {
     strategy: Arc<dyn Strategy>,
     max_events: Option<usize>,
+    on_request: Option<OnRequest>,
+    /// A wish for a compaction before the next request, with its focus.
+    wish: Option<Option<String>>,
+    n_wishes: usize,
     /// The newest response that told its input when something was removed before it, and how many tokens were: until
     /// there is a newer one, what it told is too much.
     stale: Option<(Arc<Event>, u64)>,
     /// The size that a history must grow beyond before it is compacted again, while its trigger stays true.
     held_up_to: Option<Tokens>,
     has_said: bool,
+}
+
+/// When a model may wish for a compaction, as through a tool `compact_context(focus?)` that its loop offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnRequest {
+    /// A smaller history is not compacted.
+    pub min_tokens: Tokens,
+    /// So many wishes are granted to one conversation.
+    pub max_per_run: usize,
+}
+
+/// Why a wish is not granted; the text is the tool's answer to the model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WishRefused {
+    /// The loop grants none.
+    #[error("compaction on request is not configured")]
+    NotConfigured,
+    /// There is little to compact.
+    #[error("the context has about {} tokens, and is compacted from {} on", size.0, min.0)]
+    TooSmall {
+        /// What the history has.
+        size: Tokens,
+        /// What it must have.
+        min: Tokens,
+    },
+    /// All wishes are used up.
+    #[error("the context was compacted on request {max} times, which is all that is allowed")]
+    UsedUp {
+        /// How many there were.
+        max: usize,
+    },
+    /// The same was wished for already.
+    #[error("the context is about to be compacted already")]
+    Pending,
 }
 
 /// What came of one look at a history, or of one compaction.
@@ -143,13 +182,55 @@ fn trace(strategy: &dyn Strategy, before: &History, after: &History, counter: &d
 impl Compactor {
     /// Compacts when the strategy's own trigger says so.
     pub fn new(strategy: Arc<dyn Strategy>) -> Self {
-        Self { strategy, max_events: None, stale: None, held_up_to: None, has_said: false }
+        Self {
+            strategy,
+            max_events: None,
+            on_request: None,
+            wish: None,
+            n_wishes: 0,
+            stale: None,
+            held_up_to: None,
+            has_said: false,
+        }
     }
 
     /// Compacts when more than this many events count, too. Strategies that have no trigger of their own need it.
     pub fn max_events(mut self, max_events: usize) -> Self {
         self.max_events = Some(max_events);
         self
+    }
+
+    /// Grants wishes of the model, within these limits.
+    pub fn on_request(mut self, limits: OnRequest) -> Self {
+        self.on_request = Some(limits);
+        self
+    }
+
+    /// Takes a wish for a compaction before the next request, whatever the trigger says, so that the call that wished for
+    /// it and its result are there to be kept. Where the trigger has the history compacted by then, the wish lapses, and
+    /// is not counted.
+    ///
+    /// # Errors
+    /// When it is not granted, with what to answer the model.
+    pub fn wish(
+        &mut self,
+        focus: Option<String>,
+        history: &History,
+        counter: &dyn TokenCounter,
+    ) -> Result<(), WishRefused> {
+        let OnRequest { min_tokens: min, max_per_run: max } = self.on_request.ok_or(WishRefused::NotConfigured)?;
+        let size = self.size(history, counter);
+        if self.wish.is_some() {
+            return Err(WishRefused::Pending);
+        }
+        if self.n_wishes >= max {
+            return Err(WishRefused::UsedUp { max });
+        }
+        if size < min {
+            return Err(WishRefused::TooSmall { size, min });
+        }
+        self.wish = Some(focus);
+        Ok(())
     }
 
     /// What compacts.
@@ -162,15 +243,24 @@ impl Compactor {
     ///
     /// Nothing makes it fail: where the strategy does, the history is left as it was, and [`Outcome::Failed`] says so.
     pub async fn before_request(&mut self, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
-        let nothing = Pass { outcome: Outcome::NotDue, spend: Spend::default(), still_due: false };
-        if !self.is_due(history, cx) {
+        let wish = self.wish.take();
+        let is_due = self.is_due(history, cx);
+        if !is_due {
             self.held_up_to = None;
-            return nothing;
         }
-        if self.held_up_to.is_some_and(|most| self.size(history, cx.counter) <= most) {
-            return nothing;
+        let is_held = self.held_up_to.is_some_and(|most| self.size(history, cx.counter) <= most);
+        let mut pass = Pass { outcome: Outcome::NotDue, spend: Spend::default(), still_due: false };
+        if is_due && !is_held {
+            pass = compact(&*self.strategy, history, cx).await;
         }
-        let mut pass = compact(&*self.strategy, history, cx).await;
+        match (wish, &pass.outcome) {
+            (Some(focus), Outcome::NotDue) => {
+                self.n_wishes += 1;
+                pass = self.grant(focus.as_deref(), history, cx).await;
+            }
+            (_, Outcome::NotDue) => return pass,
+            _ => {}
+        }
         match &pass.outcome {
             Outcome::Compacted { before } => self.note_removed(before, history, cx.counter),
             Outcome::NotDue | Outcome::Unchanged => {}
@@ -189,6 +279,15 @@ impl Compactor {
                  the next one waits until the history has grown by a quarter"
             );
         }
+        pass
+    }
+
+    async fn grant(&self, focus: Option<&str>, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
+        let Some(focus) = focus else { return compact(&*self.strategy, history, cx).await };
+        let mut focused = cx.focusing(focus);
+        let pass = compact(&*self.strategy, history, &mut focused).await;
+        let spend = focused.spend().clone();
+        cx.go_on_from(spend);
         pass
     }
 
@@ -292,7 +391,7 @@ mod tests {
     use tracing::{Metadata, Subscriber};
 
     use super::*;
-    use crate::{AskModel, SlidingWindow, Summarize, TailWindow, TieredCompaction};
+    use crate::{AskModel, SlidingWindow, Summarize, SummarizingCompaction, TailWindow, TieredCompaction};
 
     /// Keeps the fields of spans, and counts warnings.
     #[derive(Default)]
@@ -452,6 +551,42 @@ mod tests {
             assert_eq!(n_warnings, 1, "{name}");
             assert!((1..=20).contains(&n_compacted) && n_said >= n_compacted, "{name}: {n_compacted} of 40, {n_said}");
         }
+    }
+
+    #[test]
+    fn a_wish_is_granted_once_before_the_next_request_with_its_focus_and_within_its_limits() {
+        let asked = AskModel(ScriptedModel::new([Step::from("so far"), Step::from("so good")]));
+        let limits = OnRequest { min_tokens: Tokens(45), max_per_run: 1 };
+        let summarizing =
+            SummarizingCompaction { max_messages: Some(8), keep_messages: 2, ..SummarizingCompaction::default() };
+        let mut compactor = compactor(summarizing).on_request(limits);
+        let wish = |compactor: &mut Compactor, history: &History| {
+            compactor.wish(Some("the tea".to_owned()), history, &retrace_events::tokens::FourCharacters)
+        };
+        let look = |compactor: &mut Compactor, history: &mut History| {
+            let mut cx = CompactContext::new(&asked, 0);
+            let pass = pollster::block_on(compactor.before_request(history, &mut cx));
+            assert_eq!(cx.spend(), &pass.spend);
+            pass
+        };
+        let mut history = long(4);
+        assert_eq!(wish(&mut compactor, &history), Err(WishRefused::TooSmall { size: Tokens(40), min: Tokens(45) }));
+        // The trigger has it compacted before, so the wish lapses.
+        history = long(9);
+        assert_eq!(wish(&mut compactor, &history), Ok(()));
+        assert_eq!(wish(&mut compactor, &history), Err(WishRefused::Pending));
+        assert!(matches!(look(&mut compactor, &mut history).outcome, Outcome::Compacted { .. }));
+        assert_eq!(look(&mut compactor, &mut history).outcome, Outcome::NotDue);
+
+        history = long(6);
+        assert_eq!(look(&mut compactor, &mut history).outcome, Outcome::NotDue);
+        assert_eq!(wish(&mut compactor, &history), Ok(()));
+        let pass = look(&mut compactor, &mut history);
+        assert!(matches!(pass.outcome, Outcome::Compacted { .. }) && pass.spend.n_model_calls == 1, "{pass:?}");
+        assert_eq!(look(&mut compactor, &mut history).outcome, Outcome::NotDue);
+        assert_eq!(wish(&mut compactor, &long(6)), Err(WishRefused::UsedUp { max: 1 }));
+        let questions = asked.0.asked().into_iter().map(|asked| format!("{asked:?}").contains("the tea"));
+        assert_eq!(questions.collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

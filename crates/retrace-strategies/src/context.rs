@@ -123,6 +123,19 @@ impl<'a> CompactContext<'a> {
         }
     }
 
+    /// The same context with another focus, and an account that goes on from this one's.
+    pub(crate) fn focusing<'b>(&self, focus: &'b str) -> CompactContext<'b>
+    where
+        'a: 'b,
+    {
+        CompactContext { focus: Some(focus), ..self.counting(self.counter) }
+    }
+
+    /// Takes over an account that went on from this one's.
+    pub(crate) fn go_on_from(&mut self, spend: Spend) {
+        self.spend = spend;
+    }
+
     /// Asks a model: the one of this name, or the run's own.
     ///
     /// # Errors
