@@ -10,7 +10,7 @@ use std::sync::Arc;
 use retrace_events::{Event, History, Trajectory};
 use serde::Serialize;
 
-use self::finder::{Finder, texts};
+use self::finder::{Finder, texts, texts_of};
 use self::values::{Candidate, candidates};
 
 /// A recording read once for what its calls needed, to be asked about any boundary and anything kept there.
@@ -43,8 +43,8 @@ pub struct Audit {
     index_of: HashMap<usize, usize>,
     finder: Finder,
     values: Vec<String>,
-    /// The values in each event.
-    values_in: Vec<Vec<usize>>,
+    /// The values in each event, in order, each with the index of the first result that holds it.
+    values_in: Vec<Vec<(usize, usize)>>,
     /// The events that each value stands in, and those of them that the model did not write.
     stands_in: Vec<Vec<usize>>,
     told_in: Vec<Vec<usize>>,
@@ -126,10 +126,10 @@ impl Audit {
         let finder =
             Finder::new(&values).map_err(|cause| CannotAudit { recording: recording.header.id.clone(), cause })?;
 
-        let values_in: Vec<_> = recording.events.iter().map(|event| finder.find(texts(event))).collect();
+        let values_in: Vec<_> = recording.events.iter().map(|event| values_in(event, &finder)).collect();
         let (mut stands_in, mut told_in) = (vec![Vec::new(); values.len()], vec![Vec::new(); values.len()]);
         for (index, (event, found)) in recording.events.iter().zip(&values_in).enumerate() {
-            for &value in found {
+            for &(value, _) in found {
                 stands_in[value].push(index);
                 if !matches!(**event, Event::Response(_)) {
                     told_in[value].push(index);
@@ -170,7 +170,7 @@ impl Audit {
         let mut is_kept = vec![false; self.values.len()];
         for event in kept.iter() {
             match self.index_of.get(&Arc::as_ptr(event).addr()) {
-                Some(&index) => self.values_in[index].iter().for_each(|&value| is_kept[value] = true),
+                Some(&index) => self.values_in[index].iter().for_each(|&(value, _)| is_kept[value] = true),
                 None => self.finder.find(texts(event)).into_iter().for_each(|value| is_kept[value] = true),
             }
         }
@@ -198,16 +198,28 @@ impl Audit {
         let place = &self.trajectory.recording().events[event];
         let tool = match &**place {
             Event::ToolResults(round) => {
-                let holds = |result: &&retrace_events::ToolResult| {
-                    let alone = Event::results([(*result).clone()]);
-                    self.finder.find(texts(&alone)).contains(&value)
-                };
-                round.results.iter().find(holds).map(|result| result.name.clone())
+                let values = &self.values_in[event];
+                let found = values.binary_search_by_key(&value, |(value, _)| *value).ok();
+                found.and_then(|found| round.results.get(values[found].1)).map(|result| result.name.clone())
             }
             _ => None,
         };
         Place { event, kind: place.kind(), tool }
     }
+}
+
+/// The values in an event, each with the index of the first result that holds it; 0 where there are no results.
+fn values_in(event: &Event, finder: &Finder) -> Vec<(usize, usize)> {
+    let Event::ToolResults(round) = event else {
+        return finder.find(texts(event)).into_iter().map(|value| (value, 0)).collect();
+    };
+    let each = round.results.iter().enumerate();
+    let each =
+        each.flat_map(|(index, result)| finder.find(texts_of(&result.content)).into_iter().map(move |v| (v, index)));
+    let mut found: Vec<_> = each.collect();
+    found.sort_unstable();
+    found.dedup_by_key(|(value, _)| *value);
+    found
 }
 
 fn last_before(events: &[usize], end: usize) -> Option<usize> {
@@ -311,6 +323,25 @@ mod tests {
             extra: Default::default(),
         };
         assert_eq!(lost(trajectory(Header { tools: vec![tool], ..Header::new("r") }, without_telling())), []);
+    }
+
+    #[test]
+    fn of_a_round_of_many_results_the_one_that_holds_the_value_is_named() {
+        let calls: Vec<_> = (0..2000).map(|n| ToolCall::new("c", format!("f{n}"), "{}")).collect();
+        let result = |(n, call)| ToolResult::text_result(call, Outcome::Ok, format!("id_{n}"));
+        let results = Event::results(calls.iter().enumerate().map(result));
+        let needs = (0..2000).map(|n| ToolCall::new("c", "g", format!("[\"id_{n}\"]")));
+        let trajectory = trajectory(
+            Header::new("r"),
+            [[Event::calls(calls.clone()), results], round("h", "{}", "")]
+                .into_iter()
+                .chain([[Event::calls(needs), Event::request("go on")]]),
+        );
+        let lost = Audit::new(&trajectory).unwrap().at(5, &History::from(vec![])).lost;
+        assert_eq!(lost.len(), 2000);
+        for (n, lost) in lost.iter().enumerate() {
+            assert_eq!((&lost.value, &lost.stood_in.tool), (&format!("id_{n}"), &Some(format!("f{n}"))));
+        }
     }
 
     #[test]

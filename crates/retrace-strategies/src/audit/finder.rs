@@ -43,8 +43,12 @@ impl Finder {
 /// What of an event a model reads.
 pub(super) fn texts(event: &Event) -> impl Iterator<Item = &str> {
     let results = if let Event::ToolResults(round) = event { &round.results[..] } else { &[] };
-    let parts = event.content().iter().chain(results.iter().flat_map(|result| &result.content));
-    parts.filter_map(text)
+    texts_of(event.content()).chain(results.iter().flat_map(|result| texts_of(&result.content)))
+}
+
+/// What of parts a model reads.
+pub(super) fn texts_of(parts: &[Part]) -> impl Iterator<Item = &str> {
+    parts.iter().filter_map(text)
 }
 
 fn text(part: &Part) -> Option<&str> {
