@@ -65,20 +65,38 @@ pub(crate) fn bring_back(before: &History, head: Vec<Arc<Event>>, tail: Vec<Arc<
     bring_back_pins(before, bring_back_prompts(before, head.into_iter().chain(tail).collect()), n_tail)
 }
 
-/// The pinned parts of `before` that `events` lost, in one request ahead of the tail.
-pub(crate) fn bring_back_pins(before: &History, mut events: Vec<Arc<Event>>, n_tail: usize) -> Vec<Arc<Event>> {
+/// What a strategy made of `before`, with the pinned parts that it lost.
+pub(crate) fn with_pins(before: &History, after: History) -> History {
+    if missing_pins(before, after.events()).is_empty() {
+        return after;
+    }
+    History::new(bring_back_pins(before, after.iter().map(Arc::clone).collect(), after.len()))
+}
+
+/// The pinned parts of `before` that are not among the events, each as often as it is missing.
+fn missing_pins<'a>(before: &'a History, events: impl Iterator<Item = &'a Event>) -> Vec<Part> {
+    let mut wanted = before.events().flat_map(pins).peekable();
+    if wanted.peek().is_none() {
+        return Vec::new();
+    }
     let mut present: HashMap<&str, Vec<&Part>> = HashMap::new();
-    for pin in events.iter().flat_map(|event| pins(event)) {
+    for pin in events.flat_map(pins) {
         present.entry(text_of(pin)).or_default().push(pin);
     }
     let mut missing = Vec::new();
-    for pin in before.events().flat_map(pins) {
+    for pin in wanted {
         let alike = present.get_mut(text_of(pin));
         match alike.and_then(|alike| Some(alike.swap_remove(alike.iter().position(|part| *part == pin)?))) {
             Some(_) => {}
             None => missing.push(pin.clone()),
         }
     }
+    missing
+}
+
+/// The pinned parts of `before` that `events` lost, in one request ahead of the tail.
+fn bring_back_pins(before: &History, mut events: Vec<Arc<Event>>, n_tail: usize) -> Vec<Arc<Event>> {
+    let missing = missing_pins(before, events.iter().map(|event| &**event));
     if !missing.is_empty() {
         let leads = |event: &&Arc<Event>| match &***event {
             Event::Summary(_) => true,

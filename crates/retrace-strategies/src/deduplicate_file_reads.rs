@@ -232,4 +232,15 @@ mod tests {
     fn deduplications_agree_with_the_vectors() {
         crate::vectors::check_free::<DeduplicateFileReads>("strategies/deduplicate_file_reads.jsonl");
     }
+
+    #[test]
+    fn a_key_is_read_from_an_object_and_from_nothing_else() {
+        let read = ReadTool { tool: "read".to_owned(), args: ["path", "limit", "path"].map(str::to_owned).to_vec() };
+        let key = read.key(r#"{"x": [{}], "p\u0061th": "a", "path": "b", "limit": {"n": 1.0}} "#);
+        assert_eq!(key.as_deref(), Some(r#"["b",{"n":1.0},"b"]"#));
+        assert_eq!(read.key(r#"{"path":"b"}"#).as_deref(), Some(r#"["b",null,"b"]"#));
+        for arguments in ["", "null", "[]", r#"["path"]"#, "{", r#"{"path":7}"#, r#"{"path":"b"} x"#, "not JSON"] {
+            assert_eq!(read.key(arguments), None, "{arguments}");
+        }
+    }
 }

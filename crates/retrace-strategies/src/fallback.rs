@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use retrace_events::History;
 use retrace_events::tokens::{TokenCounter, Tokens};
 
-use crate::anchors::bring_back_pins;
+use crate::anchors::with_pins;
 use crate::config::BadSetting;
 use crate::context::CompactContext;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
@@ -62,8 +62,7 @@ impl FallbackCompaction {
             match strategy.compact(history, cx).await {
                 Ok(Compacted::Unchanged) => return Ok(Compacted::Unchanged),
                 Ok(Compacted::Changed(after)) => {
-                    let kept = bring_back_pins(history, after.iter().map(Arc::clone).collect(), after.len());
-                    return Ok(Compacted::of(history, History::new(kept)));
+                    return Ok(Compacted::of(history, with_pins(history, after)));
                 }
                 Err(error @ (CompactError::Model(_) | CompactError::EmptySummary)) => failed = Some(error),
                 // A fault of our own is not the next one's to hide.

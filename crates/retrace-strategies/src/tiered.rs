@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use retrace_events::History;
 use retrace_events::tokens::{TokenCounter, Tokens, count_events};
 
-use crate::anchors::bring_back_pins;
+use crate::anchors::with_pins;
 use crate::config::{BadSetting, at_least_one};
 use crate::context::CompactContext;
 use crate::sizes::anchored;
@@ -69,17 +69,19 @@ impl TieredCompaction {
         let target = self.target(cx.window);
         let start = anchored(cx.counter, history);
         let words = count_events(cx.counter, history.events());
-        let (mut kept, mut size) = (history.clone(), start);
+        let mut kept = history.clone();
+        let mut removed = Some(0);
         for tier in &self.tiers {
-            if size <= target {
+            // What the provider said of the input knows nothing of what was removed since.
+            let removed_so_far =
+                removed.get_or_insert_with(|| words.0.saturating_sub(count_events(cx.counter, kept.events()).0));
+            if Tokens(start.0.saturating_sub(*removed_so_far)) <= target {
                 break;
             }
             if let Compacted::Changed(after) = tier.compact(&kept, cx).await? {
-                kept = History::new(bring_back_pins(history, after.iter().map(Arc::clone).collect(), after.len()));
+                kept = with_pins(history, after);
+                removed = None;
             }
-            // What the provider said of the input knows nothing of what was removed since.
-            let removed = words.0.saturating_sub(count_events(cx.counter, kept.events()).0);
-            size = Tokens(start.0.saturating_sub(removed));
         }
         Ok(Compacted::of(history, kept))
     }
