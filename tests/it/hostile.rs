@@ -45,6 +45,9 @@ fn what_a_recording_says_cannot_act_on_the_terminal() {
     fs::write(folder.path().join("retrace.toml"), config).unwrap();
     for args in [
         &["inspect", "run.jsonl", "--cuts"][..],
+        &["inspect", "run.jsonl", "--strategies", "--chain"],
+        &["audit", "run.jsonl", "-c", "retrace.toml"],
+        &["audit", "run.jsonl", "--json"],
         &["inspect", "run.jsonl", "--json"],
         &["inspect", "broken.jsonl"],
         &["verify"],
