@@ -61,7 +61,9 @@ impl<'a> Pairing<'a> {
 /// ```
 pub fn pair<'a>(events: impl IntoIterator<Item = &'a Event>) -> Pairing<'a> {
     let mut pairing = Pairing::default();
-    // For each id its waiting calls, the next to be answered last.
+    // Most results answer the calls of the newest response in order: from this one on its calls wait, all of them. Those
+    // that wait otherwise are known by their ids, for each the next to be answered last.
+    let mut next = 0;
     let mut waiting: HashMap<&str, Vec<usize>> = HashMap::new();
     for (event_idx, event) in events.into_iter().enumerate() {
         let n_before = pairing.calls.len();
@@ -71,12 +73,20 @@ pub fn pair<'a>(events: impl IntoIterator<Item = &'a Event>) -> Pairing<'a> {
             call,
             answer: None,
         }));
-        for (number, issued) in pairing.calls.iter().enumerate().skip(n_before).rev() {
-            waiting.entry(&issued.call.id).or_default().push(number);
+        if pairing.calls.len() > n_before {
+            shelve(&pairing.calls[next..n_before], next, &mut waiting);
+            next = n_before;
         }
         let Event::ToolResults(round) = event else { continue };
         for (index, result) in round.results.iter().enumerate() {
             let placed = PlacedResult { event: event_idx, index, result };
+            if let Some(call) = pairing.calls.get_mut(next).filter(|call| call.call.id == result.call_id) {
+                call.answer = Some(placed);
+                next += 1;
+                continue;
+            }
+            shelve(&pairing.calls[next..], next, &mut waiting);
+            next = pairing.calls.len();
             match waiting.get_mut(&*result.call_id).and_then(Vec::pop) {
                 Some(number) => pairing.calls[number].answer = Some(placed),
                 None => pairing.orphans.push(placed),
@@ -84,6 +94,13 @@ pub fn pair<'a>(events: impl IntoIterator<Item = &'a Event>) -> Pairing<'a> {
         }
     }
     pairing
+}
+
+/// Notes calls, of which the first has this number, as waiting.
+fn shelve<'a>(calls: &[PairedCall<'a>], first: usize, waiting: &mut HashMap<&'a str, Vec<usize>>) {
+    for (index, issued) in calls.iter().enumerate().rev() {
+        waiting.entry(&issued.call.id).or_default().push(first + index);
+    }
 }
 
 #[cfg(test)]
