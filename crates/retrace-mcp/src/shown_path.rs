@@ -46,14 +46,14 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '~')
 }
 
-/// Whether a path may start behind a text: `/work` in `cd /work/a` and in `file:///work`, but not in `/home/work`.
+/// Whether a path may start behind a text: `/files` in `cd /files/a` and in `file:///files`, but not in `/home/files`.
 fn is_start(before: &str) -> bool {
     // An address has an empty host before its path.
     before.ends_with("://") || !before.ends_with(|c| is_name(c) || matches!(c, '/' | '.'))
 }
 
-/// The text with `from` replaced where it starts and stands for a whole path or is the start of one: `/work` in `/work/a`,
-/// but not in `/workshop` and `/work-2`.
+/// The text with `from` replaced where it starts and stands for a whole path or is the start of one: `/files` in `/files/a`,
+/// but not in `/filesystem` and `/files-2`.
 fn replace_path(text: &str, from: &str, to: &str, starts: impl Fn(&str) -> bool) -> String {
     let (mut replaced, mut done) = (String::new(), 0);
     for (start, _) in text.match_indices(from) {
@@ -84,28 +84,27 @@ mod tests {
 
     #[test]
     fn paths_are_replaced_and_what_only_looks_like_them_is_not() {
-        let path = ShownPath::new("/tmp/x/1", "/work");
+        let path = ShownPath::new("/tmp/x/1", "/files");
         let mut value =
-            json!({"a": "/work", "b": ["cd /work/a && ls '/work'", "/home/work", "/workshop", "/work-2", 1]});
+            json!({"a": "/files", "b": ["cd /files/a && ls '/files'", "/home/files", "/filesystem", "/files-2", 1]});
         path.resolve(&mut value);
-        let expected =
-            json!({"a": "/tmp/x/1", "b": ["cd /tmp/x/1/a && ls '/tmp/x/1'", "/home/work", "/workshop", "/work-2", 1]});
+        let expected = json!({"a": "/tmp/x/1", "b": ["cd /tmp/x/1/a && ls '/tmp/x/1'", "/home/files", "/filesystem", "/files-2", 1]});
         assert_eq!(value, expected);
         assert_eq!(
             path.show("in /tmp/x/1. not /tmp/x/1.txt, file:///tmp/x/1/a /tmp/x/12"),
-            "in /work. not /tmp/x/1.txt, file:///work/a /tmp/x/12"
+            "in /files. not /tmp/x/1.txt, file:///files/a /tmp/x/12"
         );
         // As JSON spells a line feed, and a terminal a colour.
         assert_eq!(
             path.show("{\"out\":\"a\\n/tmp/x/1/b\\n\"} \u{1b}[34m/tmp/x/1\u{1b}[0m"),
-            "{\"out\":\"a\\n/work/b\\n\"} \u{1b}[34m/work\u{1b}[0m"
+            "{\"out\":\"a\\n/files/b\\n\"} \u{1b}[34m/files\u{1b}[0m"
         );
     }
 
     proptest! {
         #[test]
-        fn what_the_agent_names_comes_back_as_it_was(words in prop::collection::vec("[a-z /.]{0,6}|/work(/[a-z]{1,3})?", 0..8)) {
-            let (path, text) = (ShownPath::new("/tmp/x/1", "/work"), words.join(" "));
+        fn what_the_agent_names_comes_back_as_it_was(words in prop::collection::vec("[a-z /.]{0,6}|/files(/[a-z]{1,3})?", 0..8)) {
+            let (path, text) = (ShownPath::new("/tmp/x/1", "/files"), words.join(" "));
             let mut value = Value::from(text.clone());
             path.resolve(&mut value);
             prop_assert_eq!(path.show(value.as_str().unwrap()), text);

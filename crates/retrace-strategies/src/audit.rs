@@ -348,7 +348,7 @@ mod tests {
     fn a_text_that_stood_nowhere_is_looked_at_piece_by_piece() {
         let trajectory = trajectory(
             Header::new("r"),
-            [round("list", "{}", "main.rs util.rs"), round("read", r#"{"path": "/work/src/main.rs"}"#, "fn main() {}")],
+            [round("list", "{}", "main.rs util.rs"), round("read", r#"{"path": "/app/src/main.rs"}"#, "fn main() {}")],
         );
         let lost = Audit::new(&trajectory).unwrap().at(3, &History::from(vec![])).lost;
         assert_eq!(lost.iter().map(|lost| &*lost.value).collect::<Vec<_>>(), ["main.rs"]);
