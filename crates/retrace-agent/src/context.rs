@@ -123,7 +123,15 @@ impl<'a> RunContext<'a> {
     /// # Errors
     /// When the budget is spent, before the model is asked; and when the model gives no answer.
     pub async fn respond(&self, history: &History) -> Result<Response, Halt> {
-        let prompt = Prompt { instructions: self.instructions, history, tools: self.tools(), seed: self.seed };
+        self.respond_with(history, self.tools()).await
+    }
+
+    /// As [`respond`](Self::respond), but offers these tools: an agent may have some of its own.
+    ///
+    /// # Errors
+    /// As [`respond`](Self::respond).
+    pub async fn respond_with(&self, history: &History, tools: &[ToolSpec]) -> Result<Response, Halt> {
+        let prompt = Prompt { instructions: self.instructions, history, tools, seed: self.seed };
         self.request(self.model, &prompt, true).await
     }
 
@@ -149,12 +157,13 @@ impl<'a> RunContext<'a> {
         Err(Halt::BudgetSpent)
     }
 
-    /// Takes in the result of a call that a tool of the agent's own answered. It is no action.
+    /// Takes in the result of a call that a tool of the agent's own answered. It is no action, and marked as
+    /// [`own`](ToolResult::own).
     pub fn own_result(&self, result: &ToolResult) {
         let mut state = self.state();
         state.account.take_issued();
         let place = state.account.actions.len();
-        state.keep(place, result, self.observer);
+        state.keep(place, &ToolResult { own: true, ..result.clone() }, self.observer);
     }
 
     /// Takes in an event that the agent adds to its history and that is neither a response nor results, such as a
@@ -275,6 +284,14 @@ impl<'a> RunContext<'a> {
         }
     }
 
+    /// Puts a question of a strategy to a model, within the limits of the run.
+    pub(crate) async fn ask_model(&self, model: &dyn Model, question: &Prompt<'_>) -> Result<Response, CompactError> {
+        self.request(model, question, false).await.map_err(|halt| match halt {
+            Halt::Model(error) => error.into(),
+            halt => CompactError::Other { message: halt.to_string() },
+        })
+    }
+
     /// The account, what ended the run, and what forbade a question of a strategy.
     pub(crate) fn into_parts(self) -> (Account, Option<Ended>, Option<EndReason>) {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -344,13 +361,10 @@ impl Ask for RunContext<'_> {
         model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Response, CompactError>> {
         Box::pin(async move {
-            if let Some(name) = model.filter(|name| *name != self.model.name()) {
-                return Err(CompactError::UnknownModel { name: name.to_owned() });
+            match model.filter(|name| *name != self.model.name()) {
+                None => self.ask_model(self.model, prompt).await,
+                Some(name) => Err(CompactError::UnknownModel { name: name.to_owned() }),
             }
-            self.request(self.model, prompt, false).await.map_err(|halt| match halt {
-                Halt::Model(error) => error.into(),
-                halt => CompactError::Other { message: halt.to_string() },
-            })
         })
     }
 }

@@ -203,6 +203,7 @@ impl<'a> Acting<'a> {
     async fn own_result(&mut self, result: &Raw) -> Result<(), AgentError> {
         let result = decode_result(result).map_err(|problem| self.broken(problem))?;
         if self.agent.own_tools().contains(&result.name) {
+            let result = ToolResult { own: true, ..result };
             self.cx.own_result(&result);
             self.told.own_result(result);
             return Ok(());

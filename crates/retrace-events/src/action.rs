@@ -86,9 +86,10 @@ impl From<Action> for ActionFields {
     }
 }
 
-/// The executed calls of a list of events, in the order issued. A call that was never answered is no action.
+/// The executed calls of a list of events, in the order issued. A call that was never answered is no
+/// action, nor is one that a tool of the agent's own answered.
 pub fn actions_from_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Action> {
-    pair(events).answered().map(|(call, answer)| Action::of(call.call, answer.result)).collect()
+    pair(events).executed().map(|(call, answer)| Action::of(call.call, answer.result)).collect()
 }
 
 #[cfg(test)]

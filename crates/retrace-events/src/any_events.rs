@@ -20,8 +20,9 @@ pub(crate) fn any_events() -> impl Strategy<Value = Vec<Event>> {
     let response = vec(prop_oneof![3 => call_part, 1 => text_part], 0..4)
         .prop_map(|content| Event::Response(Response { content, ..Response::default() }));
     let outcome = select(vec![Outcome::Ok, Outcome::Error, Outcome::NotFound]);
-    let result = (id(), tool(), outcome)
-        .prop_map(|(id, name, outcome)| ToolResult::text_result(&ToolCall::new(id, name, ""), outcome, ""));
+    let result = (id(), tool(), outcome, proptest::bool::weighted(0.2)).prop_map(|(id, name, outcome, own)| {
+        ToolResult { own, ..ToolResult::text_result(&ToolCall::new(id, name, ""), outcome, "") }
+    });
     let results = vec(result, 0..4).prop_map(Event::results);
     let other = select(vec![
         Event::request("go on"),

@@ -129,7 +129,8 @@ pub fn resumable_cuts<'a>(events: impl IntoIterator<Item = &'a Event> + Clone) -
 
 /// The resumable points of events that are paired already.
 pub(crate) fn points<'a>(events: impl IntoIterator<Item = &'a Event>, pairing: &Pairing<'_>) -> Vec<ResumablePoint> {
-    let mut answers: Vec<_> = pairing.answered().map(|(call, answer)| (answer.event, call.event)).collect();
+    let mut answers: Vec<_> =
+        pairing.answered().map(|(call, answer)| (answer.event, call.event, !answer.result.own)).collect();
     answers.sort_unstable();
     let mut answers = answers.into_iter().peekable();
     let (mut newest_response, mut n_waiting, mut executed) = (0, 0, 0);
@@ -138,8 +139,8 @@ pub(crate) fn points<'a>(events: impl IntoIterator<Item = &'a Event>, pairing: &
         match event {
             Event::Response(response) => (newest_response, n_waiting) = (index, response.tool_calls().count()),
             Event::ToolResults(_) => {
-                while let Some((_, response)) = answers.next_if(|(answered_at, _)| *answered_at == index) {
-                    executed += 1;
+                while let Some((_, response, is_action)) = answers.next_if(|(answered_at, ..)| *answered_at == index) {
+                    executed += usize::from(is_action);
                     n_waiting -= usize::from(response == newest_response);
                 }
                 if n_waiting == 0 {
@@ -169,7 +170,8 @@ mod tests {
             matches!(events[cut - 1], Event::ToolResults(_))
                 && calls.all(|call| call.answer.as_ref().is_some_and(answered_before(cut)))
         };
-        let executed = |cut| pairing.calls.iter().filter_map(|c| c.answer.as_ref()).filter(|a| a.event < cut).count();
+        let answers = || pairing.calls.iter().filter_map(|call| call.answer.as_ref());
+        let executed = |cut| answers().filter(|answer| answer.event < cut && !answer.result.own).count();
         (1..=events.len()).filter(is_point).map(|cut| ResumablePoint { cut, executed: executed(cut) }).collect()
     }
 
@@ -185,7 +187,7 @@ mod tests {
             every in 1..4_usize,
             min_prefix in 1..4_usize,
         ) {
-            let (points, total) = (resumable_cuts(&events), pair(&events).answered().count());
+            let (points, total) = (resumable_cuts(&events), pair(&events).executed().count());
             let chosen = Spacing::new(every, min_prefix).unwrap().choose(&points, total);
             prop_assert_eq!(chosen.n_left_out, 0);
             // A point is due or not by the chosen cut before it, whatever comes after it.

@@ -68,6 +68,8 @@ pub struct ToolResult {
     pub error: Option<String>,
     /// How the outcome was known.
     pub outcome_from: Option<OutcomeSource>,
+    /// Whether a tool of the agent's own answered, and not one of its environment: its call is no action.
+    pub own: bool,
     /// Fields retrace does not know.
     pub extra: Extra,
 }
@@ -258,6 +260,7 @@ impl ToolResult {
             outcome,
             error: None,
             outcome_from: None,
+            own: false,
             extra: Extra::default(),
         }
     }

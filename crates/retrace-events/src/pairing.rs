@@ -46,6 +46,11 @@ impl<'a> Pairing<'a> {
     pub fn answered(&self) -> impl Iterator<Item = (&PairedCall<'a>, PlacedResult<'a>)> {
         self.calls.iter().filter_map(|call| call.answer.map(|answer| (call, answer)))
     }
+
+    /// Those of them that an environment executed: tools of the agent's own answered the others.
+    pub fn executed(&self) -> impl Iterator<Item = (&PairedCall<'a>, PlacedResult<'a>)> {
+        self.answered().filter(|(_, answer)| !answer.result.own)
+    }
 }
 
 /// Pairs calls and results, in time linear in the number of both.

@@ -69,7 +69,7 @@ impl Trajectory {
     pub fn new(recording: Recording) -> Self {
         let pairing = pair(recording.events.iter().map(|event| &**event));
         let points = points(recording.events.iter().map(|event| &**event), &pairing);
-        let actions = pairing.answered().map(|(call, answer)| RecordedAction {
+        let actions = pairing.executed().map(|(call, answer)| RecordedAction {
             action: Action::of(call.call, answer.result),
             issued_at: call.event,
             answered_at: answer.event,
@@ -107,7 +107,7 @@ impl Trajectory {
         &self.actions
     }
 
-    /// How many responses had a call that was answered.
+    /// How many responses had a call that was executed.
     pub fn n_rounds(&self) -> usize {
         self.n_rounds
     }
@@ -139,7 +139,7 @@ impl Trajectory {
 }
 
 fn rounds(pairing: &Pairing<'_>) -> usize {
-    let mut responses: Vec<_> = pairing.answered().map(|(call, _)| call.event).collect();
+    let mut responses: Vec<_> = pairing.executed().map(|(call, _)| call.event).collect();
     responses.dedup();
     responses.len()
 }
@@ -173,7 +173,7 @@ mod tests {
                 let boundary = Boundary::new(&trajectory, point.cut).unwrap();
                 // As if the run had ended there: what comes after the cut changes nothing of it.
                 let pairing = pair(events[..point.cut].iter().copied());
-                let mut before: Vec<_> = pairing.answered().collect();
+                let mut before: Vec<_> = pairing.executed().collect();
                 before.sort_by_key(|(_, answer)| answer.event);
                 prop_assert_eq!(boundary.executed(), before.len());
                 prop_assert_eq!(boundary.actions().len(), before.len());
@@ -205,9 +205,11 @@ mod tests {
         }
 
         #[test]
-        fn every_call_is_an_action_or_a_finding(recording in any_run()) {
+        fn every_call_is_an_action_or_the_agents_own_or_a_finding(recording in any_run()) {
             let trajectory = Trajectory::new(recording);
             let events = &trajectory.recording().events;
+            let pairing = pair(events.iter().map(|event| &**event));
+            let n_own = pairing.answered().filter(|(_, answer)| answer.result.own).count();
             let n_calls: usize = events.iter().map(|event| event.tool_calls().count()).sum();
             let results = events.iter().map(|event| match &**event {
                 Event::ToolResults(round) => round.results.len(),
@@ -216,8 +218,8 @@ mod tests {
             let unanswered = |finding: &&PairingFinding| matches!(finding, PairingFinding::UnansweredCall { .. });
             let n_unanswered = trajectory.findings().iter().filter(unanswered).count();
             let n_orphans = trajectory.findings().len() - n_unanswered;
-            prop_assert_eq!(trajectory.actions().len() + n_unanswered, n_calls);
-            prop_assert_eq!(trajectory.actions().len() + n_orphans, results.sum::<usize>());
+            prop_assert_eq!(trajectory.actions().len() + n_own + n_unanswered, n_calls);
+            prop_assert_eq!(trajectory.actions().len() + n_own + n_orphans, results.sum::<usize>());
             let rounds: HashSet<_> = trajectory.actions().iter().map(|recorded| recorded.issued_at).collect();
             prop_assert_eq!(trajectory.n_rounds(), rounds.len());
         }

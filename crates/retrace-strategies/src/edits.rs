@@ -88,6 +88,7 @@ fn blanked(result: &ToolResult, placeholder: &str) -> ToolResult {
         outcome: result.outcome,
         error: result.error.clone(),
         outcome_from: result.outcome_from,
+        own: result.own,
         extra: result.extra.clone(),
     }
 }

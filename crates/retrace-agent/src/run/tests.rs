@@ -437,7 +437,10 @@ impl Agent for Reporting {
                 let sent = Some(history.sent_hash());
                 cx.report(&response, sent).await?;
                 history.push(Event::Response(response));
-                let own = retrace_events::ToolResult::text_result(&call("plan"), retrace_events::Outcome::Ok, "noted");
+                let own = retrace_events::ToolResult {
+                    own: true,
+                    ..retrace_events::ToolResult::text_result(&call("plan"), retrace_events::Outcome::Ok, "noted")
+                };
                 cx.own_result(&own);
                 let worked = cx.call(&call("work")).await?;
                 let unknown = retrace_env::ToolOutput::not_found("wrok").into_result(&call("wrok"));

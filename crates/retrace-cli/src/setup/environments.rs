@@ -110,7 +110,8 @@ impl World {
             retrace_events::Event::ToolResults(round) => &round.results[..],
             _ => &[],
         });
-        let answered = results.filter(|result| result.outcome != Outcome::NotFound).map(|result| &*result.name);
+        let answered = results.filter(|result| result.outcome != Outcome::NotFound && !result.own);
+        let answered = answered.map(|result| &*result.name);
         let missing: BTreeSet<&str> = answered.filter(|name| !offered.contains(name)).collect();
         if missing.is_empty() {
             return Ok(());

@@ -15,7 +15,7 @@ use crate::recording::{Header, Recording, ToolSpec};
 /// Every field of the format, wherever it stands.
 pub(super) const FIELDS: &str = "type version id instructions model tools name description parameters content usage \
     provider_data replaced results kind text signature arguments rebuilt media_type data url pinned kept origin scope \
-    receipt call_id outcome error outcome_from input_tokens output_tokens cache_read_tokens cache_write_tokens";
+    receipt call_id outcome error outcome_from own input_tokens output_tokens cache_read_tokens cache_write_tokens";
 
 pub(super) fn any_recording() -> impl Strategy<Value = Recording> {
     (header(), vec(event(), 0..6)).prop_map(|(header, events)| Recording::new(header, events))
@@ -123,16 +123,19 @@ fn result() -> impl Strategy<Value = ToolResult> {
     use OutcomeSource::{Event, ExitCode, Flag, Rule, Unknown};
     let outcome = select(vec![Outcome::Ok, Outcome::Error, Outcome::NotFound]);
     let outcome_from = option::of(select(vec![Flag, Event, ExitCode, Rule, Unknown]));
-    (text(), text(), content(prop_oneof![plain(), media()]), outcome, option::of(text()), outcome_from, extra())
-        .prop_map(|(call_id, name, content, outcome, error, outcome_from, extra)| ToolResult {
+    let content = content(prop_oneof![plain(), media()]);
+    (text(), text(), content, outcome, option::of(text()), outcome_from, any::<bool>(), extra()).prop_map(
+        |(call_id, name, content, outcome, error, outcome_from, own, extra)| ToolResult {
             call_id,
             name,
             content,
             outcome,
             error,
             outcome_from,
+            own,
             extra,
-        })
+        },
+    )
 }
 
 fn content(body: impl Strategy<Value = PartBody>) -> impl Strategy<Value = Vec<Part>> {

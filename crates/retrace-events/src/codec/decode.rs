@@ -337,6 +337,7 @@ struct ResultFields {
     outcome: Option<Outcome>,
     error: Option<Option<String>>,
     outcome_from: Option<Option<OutcomeSource>>,
+    own: Option<bool>,
     extra: Extra,
 }
 
@@ -357,6 +358,7 @@ impl Fields for ResultFields {
             "outcome" => once(&mut self.outcome, value),
             "error" => once(&mut self.error, value),
             "outcome_from" => once(&mut self.outcome_from, value),
+            "own" => once(&mut self.own, value),
             _ => keep(&mut self.extra, key, value),
         }
     }
@@ -369,6 +371,7 @@ impl Fields for ResultFields {
             outcome: required(self.outcome, "outcome")?,
             error: self.error.flatten(),
             outcome_from: self.outcome_from.flatten(),
+            own: self.own.unwrap_or_default(),
             extra: self.extra,
         })
     }

@@ -52,6 +52,7 @@ impl Serialize for ToolResult {
         map.serialize_entry("outcome", &self.outcome)?;
         optional(&mut map, "error", self.error.as_ref())?;
         optional(&mut map, "outcome_from", self.outcome_from.as_ref())?;
+        optional(&mut map, "own", self.own.then_some(&true))?;
         finish(map, &self.extra)
     }
 }

@@ -53,6 +53,7 @@ pub(super) fn read(value: &RawValue, place: Place, findings: &mut Vec<Finding>) 
             outcome: Outcome::Ok,
             error: None,
             outcome_from: Some(OutcomeSource::Unknown),
+            own: false,
             extra: message.rest(),
         }),
     })

@@ -174,6 +174,7 @@ fn bare_result(result: &ToolResult) -> ToolResult {
         outcome: result.outcome,
         error: result.error.clone(),
         outcome_from: None,
+        own: false,
         extra: Extra::default(),
     }
 }
