@@ -8,6 +8,7 @@ mod demo;
 mod hostile;
 mod init;
 mod main_job;
+mod own_compaction;
 mod parts;
 mod program;
 mod score;

@@ -1,12 +1,14 @@
 //! The agent of the house: ask the model, run its calls, and again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use retrace_events::tokens::{FourCharacters, TokenCounter};
-use retrace_events::{Event, History, ToolCall, ToolResult};
-use retrace_strategies::{CompactContext, Compactor};
+use retrace_events::{Event, History, Response, ToolCall, ToolResult, ToolSpec};
+use retrace_model::{Model, Prompt};
+use retrace_strategies::{Ask, CompactContext, CompactError, Compactor};
 use tracing::{Instrument, info_span};
 
 use crate::agent::{Agent, AgentError, Turn};
@@ -19,33 +21,46 @@ use crate::context::{Halt, RunContext};
 pub struct ToolLoop {
     compactor: Option<Compactor>,
     counter: Arc<dyn TokenCounter>,
+    models: Vec<(String, Arc<dyn Model>)>,
 }
 
 impl Default for ToolLoop {
     fn default() -> Self {
-        Self { compactor: None, counter: Arc::new(FourCharacters) }
+        Self { compactor: None, counter: Arc::new(FourCharacters), models: Vec::new() }
     }
 }
 
 impl ToolLoop {
     /// A loop that compacts its history as it grows; every run starts with a copy of this compactor. A compaction that
     /// fails leaves the history as it was, and the run goes on with it.
+    ///
+    /// Where the compactor grants wishes, the model is offered its [tool](Compactor::tool); a run whose toolbox has a tool
+    /// of that name fails at once.
     pub fn compacting(compactor: Compactor) -> Self {
         Self { compactor: Some(compactor), ..Self::default() }
     }
 
     /// Counts tokens in this way for its compactions.
+    #[must_use]
     pub fn counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
         self.counter = counter;
         self
     }
 
+    /// Adds a model that its strategy may ask for by name. Like the run's own, it counts toward the limits of the run.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>, model: Arc<dyn Model>) -> Self {
+        self.models.push((name.into(), model));
+        self
+    }
+
     async fn run(&self, mut history: History, cx: &RunContext<'_>) -> Result<Turn, AgentError> {
         let mut compactor = self.compactor.clone();
+        let tools = tools(cx, compactor.as_ref())?;
         let mut n = 0_u64;
         loop {
             n += 1;
-            let round = self.round(&mut history, compactor.as_mut(), cx).instrument(info_span!("round", n));
+            let round = self.round(&mut history, compactor.as_mut(), &tools, cx).instrument(info_span!("round", n));
             match round.await {
                 Ok(Round::Called) => {}
                 Ok(Round::Answered) => return Ok(Turn::Ended(history)),
@@ -59,26 +74,29 @@ impl ToolLoop {
     async fn round(
         &self,
         history: &mut History,
-        compactor: Option<&mut Compactor>,
+        mut compactor: Option<&mut Compactor>,
+        tools: &[ToolSpec],
         cx: &RunContext<'_>,
     ) -> Result<Round, AgentError> {
-        if let Some(compactor) = compactor {
+        if let Some(compactor) = &mut compactor {
             self.compact(history, compactor, cx).await;
         }
-        let response = cx.respond(history).await?;
+        let response = cx.respond_with(history, tools).await?;
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         history.push(Event::Response(response));
         if calls.is_empty() {
             return Ok(Round::Answered);
         }
-        history.push(Event::results(run_calls(&calls, cx).await?));
+        let own = calls.iter().map(|call| compactor.as_mut()?.answer(call, history, &*self.counter)).collect();
+        history.push(Event::results(run_calls(&calls, own, cx).await?));
         Ok(Round::Called)
     }
 
     /// Compacts the history if it calls for it. What that cost is an event of the run.
     async fn compact(&self, history: &mut History, compactor: &mut Compactor, cx: &RunContext<'_>) {
+        let asked = Asked { cx, others: &self.models };
         // The context gives each question the seed of its model call.
-        let mut compacting = CompactContext::new(cx, 0);
+        let mut compacting = CompactContext::new(&asked, 0);
         compacting.run = cx.run_so_far();
         compacting.counter = &*self.counter;
         compacting.window = cx.window();
@@ -95,16 +113,59 @@ enum Round {
     Answered,
 }
 
-/// Runs all calls of a response; of calls that get no result, the first one issued says why.
-async fn run_calls(calls: &[ToolCall], cx: &RunContext<'_>) -> Result<Vec<ToolResult>, Halt> {
+/// The tools that the model is offered: those of the toolbox, and the one by which it wishes for a compaction.
+fn tools<'a>(cx: &RunContext<'a>, compactor: Option<&Compactor>) -> Result<Cow<'a, [ToolSpec]>, AgentError> {
+    let Some(own) = compactor.and_then(Compactor::tool) else { return Ok(Cow::Borrowed(cx.tools())) };
+    if cx.tools().iter().any(|tool| tool.name == own.name) {
+        let message = format!("the environment has a tool `{}`, and so has the agent", own.name);
+        return Err(AgentError::Other { message });
+    }
+    Ok(cx.tools().iter().cloned().chain([own]).collect())
+}
+
+/// Runs all calls of a response but those that have an answer of the agent's own; of calls that get no result, the first
+/// one issued says why.
+async fn run_calls(
+    calls: &[ToolCall],
+    own: Vec<Option<ToolResult>>,
+    cx: &RunContext<'_>,
+) -> Result<Vec<ToolResult>, Halt> {
+    let run = calls.iter().zip(own).map(|(call, own)| async move {
+        match own {
+            Some(result) => {
+                cx.own_result(&result);
+                Ok(result)
+            }
+            None => cx.call(call).await,
+        }
+    });
     if cx.calls_are_independent() {
-        return join_all(calls.iter().map(|call| cx.call(call))).await.into_iter().collect();
+        return join_all(run).await.into_iter().collect();
     }
     let mut results = Vec::with_capacity(calls.len());
-    for call in calls {
-        results.push(cx.call(call).await?);
+    for result in run {
+        results.push(result.await?);
     }
     Ok(results)
+}
+
+/// Whom a strategy asks: the run's own model, and others by their names.
+struct Asked<'a> {
+    cx: &'a RunContext<'a>,
+    others: &'a [(String, Arc<dyn Model>)],
+}
+
+impl Ask for Asked<'_> {
+    fn ask<'a>(
+        &'a self,
+        prompt: &'a Prompt<'a>,
+        model: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Response, CompactError>> {
+        match self.others.iter().find(|(name, _)| Some(&**name) == model) {
+            Some((_, other)) => Box::pin(self.cx.ask_model(other, prompt)),
+            None => self.cx.ask(prompt, model),
+        }
+    }
 }
 
 impl Agent for ToolLoop {

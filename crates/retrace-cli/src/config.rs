@@ -17,9 +17,9 @@ use retrace_events::OutcomeRule;
 use retrace_events::cuts::{BadSpacing, Spacing};
 use retrace_verifier::{Settings, TimeLimits};
 
-pub(crate) use self::agent::{AgentConfig, ModelConfig, SimulatedConfig};
+pub(crate) use self::agent::{AgentConfig, CompactionConfig, ModelConfig, SimulatedConfig, StrategyChoice};
 pub(crate) use self::environment::EnvironmentConfig;
-pub(crate) use self::strategy::StrategyTable;
+pub(crate) use self::strategy::{MenuTable, StrategyTable};
 pub(crate) use self::task::{RecordConfig, TaskConfig};
 pub(crate) use self::token_counter::TokenCounterConfig;
 use crate::failure::hinted;

@@ -2,6 +2,7 @@
 //!
 //! Whatever can be known to be wrong is said here, before anything is spent.
 
+mod compacting;
 mod environments;
 mod models;
 
@@ -10,14 +11,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use retrace_agent::{Agent, ToolLoop};
-use retrace_command::{CommandAgent, CommandStrategy, ProgramConfig};
+use retrace_command::{CommandAgent, ProgramConfig};
 use retrace_mcp::McpConfig;
 use retrace_model::Model;
-use retrace_strategies::{Counted, Strategy};
 
+pub(crate) use self::compacting::{Compacting, OwnCompaction};
 pub(crate) use self::environments::{Environments, World};
 pub(crate) use self::models::{Cassettes, Models};
-use crate::config::{AgentConfig, Config, ModelConfig, StrategyTable};
+use crate::config::{AgentConfig, Config, ModelConfig};
 
 /// What the programs of a configuration have in common.
 #[derive(Clone, Default)]
@@ -96,21 +97,5 @@ impl Actor {
     pub(crate) fn check_tools(&self, world: &World) -> Result<()> {
         let names = world.tools.iter().map(|tool| &*tool.name);
         Ok(self.program.as_ref().map_or(Ok(()), |program| program.check_tools(names))?)
-    }
-}
-
-/// A strategy of the menu, or a program that is one.
-pub(crate) async fn strategy(name: &str, table: StrategyTable, base: &Base) -> Result<Arc<dyn Strategy>> {
-    match table {
-        StrategyTable::Menu(config, None) => Ok(config.build()),
-        StrategyTable::Menu(config, Some(counter)) => {
-            let counter = counter.build(base.agent_model.as_deref());
-            let counter = counter.with_context(|| format!("the strategy `{name}` cannot be used"))?;
-            Ok(Arc::new(Counted::new(config.build(), counter)))
-        }
-        StrategyTable::Program(program) => {
-            let started = CommandStrategy::start(&base.program(&program)).await;
-            Ok(Arc::new(started.with_context(|| format!("the strategy `{name}` cannot be used"))?))
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Compaction in a running agent, and between runs: a history edited in place, a span for what changed, an account of
 //! what it cost.
 
+mod on_request;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,8 @@ use retrace_events::{Event, Extra, History, UsageEvent};
 use tracing::field::Empty;
 use tracing::{info_span, warn};
 
+use self::on_request::Wishes;
+pub use self::on_request::{OnRequest, WishRefused};
 use crate::context::{CompactContext, Spend};
 use crate::sizes::anchored;
 use crate::strategy::{CompactError, Compacted, Strategy};
@@ -43,51 +46,14 @@ use crate::strategy::{CompactError, Compacted, Strategy};
 pub struct Compactor {
     strategy: Arc<dyn Strategy>,
     max_events: Option<usize>,
-    on_request: Option<OnRequest>,
-    /// A wish for a compaction before the next request, with its focus.
-    wish: Option<Option<String>>,
-    n_wishes: usize,
+    /// What the model may wish for; none where it may not.
+    wishes: Option<Wishes>,
     /// The newest response that told its input when something was removed before it, and how many tokens were: until
     /// there is a newer one, what it told is too much.
     stale: Option<(Arc<Event>, u64)>,
     /// The size that a history must grow beyond before it is compacted again, while its trigger stays true.
     held_up_to: Option<Tokens>,
     has_said: bool,
-}
-
-/// When a model may wish for a compaction, as through a tool `compact_context(focus?)` that its loop offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OnRequest {
-    /// A smaller history is not compacted.
-    pub min_tokens: Tokens,
-    /// So many wishes are granted to one conversation.
-    pub max_per_run: usize,
-}
-
-/// Why a wish is not granted; the text is the tool's answer to the model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WishRefused {
-    /// The loop grants none.
-    #[error("compaction on request is not configured")]
-    NotConfigured,
-    /// There is little to compact.
-    #[error("the context has about {} tokens, and is compacted from {} on", size.0, min.0)]
-    TooSmall {
-        /// What the history has.
-        size: Tokens,
-        /// What it must have.
-        min: Tokens,
-    },
-    /// All wishes are used up.
-    #[error("the context was compacted on request {max} times, which is all that is allowed")]
-    UsedUp {
-        /// How many there were.
-        max: usize,
-    },
-    /// The same was wished for already.
-    #[error("the context is about to be compacted already")]
-    Pending,
 }
 
 /// What came of one look at a history, or of one compaction.
@@ -185,55 +151,13 @@ fn trace(strategy: &dyn Strategy, before: &History, after: &History, counter: &d
 impl Compactor {
     /// Compacts when the strategy's own trigger says so.
     pub fn new(strategy: Arc<dyn Strategy>) -> Self {
-        Self {
-            strategy,
-            max_events: None,
-            on_request: None,
-            wish: None,
-            n_wishes: 0,
-            stale: None,
-            held_up_to: None,
-            has_said: false,
-        }
+        Self { strategy, max_events: None, wishes: None, stale: None, held_up_to: None, has_said: false }
     }
 
     /// Compacts when more than this many events count, too. Strategies that have no trigger of their own need it.
     pub fn max_events(mut self, max_events: usize) -> Self {
         self.max_events = Some(max_events);
         self
-    }
-
-    /// Grants wishes of the model, within these limits.
-    pub fn on_request(mut self, limits: OnRequest) -> Self {
-        self.on_request = Some(limits);
-        self
-    }
-
-    /// Takes a wish for a compaction before the next request, whatever the trigger says, so that the call that wished for
-    /// it and its result are there to be kept. Where the trigger has the history compacted by then, the wish lapses, and
-    /// is not counted.
-    ///
-    /// # Errors
-    /// When it is not granted, with what to answer the model.
-    pub fn wish(
-        &mut self,
-        focus: Option<String>,
-        history: &History,
-        counter: &dyn TokenCounter,
-    ) -> Result<(), WishRefused> {
-        let OnRequest { min_tokens: min, max_per_run: max } = self.on_request.ok_or(WishRefused::NotConfigured)?;
-        let size = self.size(history, counter);
-        if self.wish.is_some() {
-            return Err(WishRefused::Pending);
-        }
-        if self.n_wishes >= max {
-            return Err(WishRefused::UsedUp { max });
-        }
-        if size < min {
-            return Err(WishRefused::TooSmall { size, min });
-        }
-        self.wish = Some(focus);
-        Ok(())
     }
 
     /// What compacts.
@@ -246,7 +170,7 @@ impl Compactor {
     ///
     /// Nothing makes it fail: where the strategy does, the history is left as it was, and [`Outcome::Failed`] says so.
     pub async fn before_request(&mut self, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
-        let wish = self.wish.take();
+        let wish = self.wishes.as_mut().and_then(Wishes::take);
         let is_due = self.is_due(history, cx);
         if !is_due {
             self.held_up_to = None;
@@ -257,10 +181,7 @@ impl Compactor {
             pass = compact(&*self.strategy, history, cx).await;
         }
         match (wish, &pass.outcome) {
-            (Some(focus), Outcome::NotDue) => {
-                self.n_wishes += 1;
-                pass = self.grant(focus.as_deref(), history, cx).await;
-            }
+            (Some(wish), Outcome::NotDue) => pass = self.grant(wish, history, cx).await,
             (_, Outcome::NotDue) => return pass,
             _ => {}
         }
@@ -282,15 +203,6 @@ impl Compactor {
                  the next one waits until the history has grown by a quarter"
             );
         }
-        pass
-    }
-
-    async fn grant(&self, focus: Option<&str>, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
-        let Some(focus) = focus else { return compact(&*self.strategy, history, cx).await };
-        let mut focused = cx.focusing(focus);
-        let pass = compact(&*self.strategy, history, &mut focused).await;
-        let spend = focused.spend().clone();
-        cx.go_on_from(spend);
         pass
     }
 

@@ -167,6 +167,25 @@ impl StrategyConfig {
             Settings::Fallback(chain) => Arc::new(chain.build()),
         }
     }
+
+    /// As [`build`](Self::build), with these in place of the tiers of a `tiered` or the links of a `fallback`: such as are
+    /// of no kind of the menu. Other kinds have none, and do not look at them.
+    pub fn build_with(self, parts: Vec<Arc<dyn Strategy>>) -> Arc<dyn Strategy> {
+        match self.0 {
+            Settings::Tiered(tiers) => Arc::new(TieredCompaction { tiers: parts, ..tiers.build() }),
+            Settings::Fallback(chain) => Arc::new(FallbackCompaction { chain: parts, ..chain.build() }),
+            settings => Self(settings).build(),
+        }
+    }
+
+    /// The setting of a kind that lists other strategies, if it has one.
+    pub fn parts_of(kind: &str) -> Option<&'static str> {
+        match kind {
+            "tiered" => Some("tiers"),
+            "fallback" => Some("chain"),
+            _ => None,
+        }
+    }
 }
 
 impl TryFrom<Settings> for StrategyConfig {

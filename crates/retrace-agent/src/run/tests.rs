@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use futures_core::future::BoxFuture;
 use proptest::prelude::*;
 use retrace_env::{FnTool, NoArguments, ToolOutput};
-use retrace_events::{Event, Part, Response, ToolCall, Usage};
+use retrace_events::tokens::Tokens;
+use retrace_events::{Event, Outcome, Part, Response, ToolCall, ToolResult, Usage};
 use retrace_model::{Answer, ModelError, Prompt, ScriptedModel, Step};
-use retrace_strategies::{Compactor, Summarize, TailWindow};
+use retrace_strategies::{Compactor, OnRequest, Summarize, SummarizingCompaction, TailWindow};
 
 use super::*;
 use crate::context::yield_once;
@@ -437,10 +438,7 @@ impl Agent for Reporting {
                 let sent = Some(history.sent_hash());
                 cx.report(&response, sent).await?;
                 history.push(Event::Response(response));
-                let own = retrace_events::ToolResult {
-                    own: true,
-                    ..retrace_events::ToolResult::text_result(&call("plan"), retrace_events::Outcome::Ok, "noted")
-                };
+                let own = ToolResult { own: true, ..ToolResult::text_result(&call("plan"), Outcome::Ok, "noted") };
                 cx.own_result(&own);
                 let worked = cx.call(&call("work")).await?;
                 let unknown = retrace_env::ToolOutput::not_found("wrok").into_result(&call("wrok"));
@@ -507,4 +505,75 @@ fn a_round_that_is_left_open_is_shown_before_what_follows() {
     let run = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
     let (_, history) = pollster::block_on(run.execute(&Careless));
     assert!(history.unwrap().events().skip(1).eq(&*shown.lock().unwrap()), "{shown:?}");
+}
+
+/// A call by which a model wishes for a compaction.
+fn wish() -> ToolCall {
+    ToolCall::new("c", "compact_context", r#"{"focus": "the tea"}"#)
+}
+
+#[test]
+fn a_model_wishes_for_a_compaction_and_has_it_before_its_next_answer() {
+    let script = [
+        calls(&["work"]),
+        calls(&["work"]),
+        vec![call("work"), wish()].into(),
+        "so far".into(),
+        vec![wish()].into(),
+        "done".into(),
+    ];
+    let (model, ran, shown) = (ScriptedModel::new(script), Arc::default(), Mutex::<Vec<Event>>::default());
+    let limits = OnRequest { min_tokens: Tokens(1), max_per_run: 1 };
+    let compactor =
+        Compactor::new(Arc::new(SummarizingCompaction { keep_messages: 2, ..SummarizingCompaction::default() }));
+    let observer = |event: &Event| shown.lock().unwrap().push(event.clone());
+    let toolbox = toolbox(&ran);
+    let run = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
+    let (rollout, history) = pollster::block_on(run.execute(&ToolLoop::compacting(compactor.on_request(limits))));
+    assert_eq!((rollout.end, rollout.actions.len()), (EndReason::Answer, 3), "a wish is no action");
+    let asked = model.asked();
+    assert_eq!(asked.iter().map(|asked| asked.events.len()).collect::<Vec<_>>(), [1, 3, 5, 1, 5, 7]);
+    assert_eq!(asked[0].tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["work", "fail", "compact_context"]);
+    assert!(format!("{:?}", asked[3].events).contains("the tea"));
+    // Calls and results of the wish are there to be read, and marked in what is recorded.
+    let rounds: Vec<_> = shown
+        .lock()
+        .unwrap()
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolResults(round) => Some(round.results.iter().map(|r| (r.own, r.outcome)).collect::<Vec<_>>()),
+            _ => None,
+        })
+        .collect();
+    let (work, granted, refused) = ((false, Outcome::Ok), (true, Outcome::Ok), (true, Outcome::Error));
+    assert_eq!(rounds, [vec![work], vec![work], vec![work, granted], vec![refused]]);
+    let Some(Event::ToolResults(refused)) = history.as_ref().unwrap().events().rev().nth(1) else {
+        panic!("{history:?}")
+    };
+    assert!(refused.results[0].text().contains("1 times"), "{refused:?}");
+}
+
+#[test]
+fn an_environment_that_has_the_tool_of_the_loop_is_an_error_before_anything_is_asked() {
+    let toolbox = Toolbox::builder().tool(FnTool::new("compact_context", "packs", |_: NoArguments| "packed"));
+    let (toolbox, model) = (toolbox.build().unwrap(), ScriptedModel::new(["done"]));
+    let limits = OnRequest { min_tokens: Tokens(1), max_per_run: 1 };
+    let compactor = Compactor::new(Arc::new(TailWindow::new(2))).on_request(limits);
+    let (rollout, _) =
+        pollster::block_on(run(&model, &toolbox, Budget::default()).execute(&ToolLoop::compacting(compactor)));
+    assert!(matches!(&rollout.end, EndReason::Failed(failure) if failure.message.contains("`compact_context`")));
+    assert_eq!(model.asked().len(), 0);
+}
+
+#[test]
+fn a_strategy_may_ask_another_model_by_name_and_it_counts() {
+    let script = [calls(&["work"]), calls(&["work"]), "done".into()];
+    let (model, ran) = (ScriptedModel::new(script), Arc::default());
+    let (toolbox, scribe) = (toolbox(&ran), Arc::new(ScriptedModel::new(["so far", "so good"])));
+    let strategy = Summarize { model: Some("scribe".to_owned()), ..Summarize::new(2) };
+    let compacting = ToolLoop::compacting(Compactor::new(Arc::new(strategy)).max_events(2));
+    let budget = Budget { max_requests: Some(5), ..Budget::default() };
+    let (rollout, _) =
+        pollster::block_on(run(&model, &toolbox, budget).execute(&compacting.model("scribe", scribe.clone())));
+    assert_eq!((rollout.end, scribe.asked().len(), model.asked().len()), (EndReason::Answer, 2, 3));
 }

@@ -22,7 +22,7 @@ use crate::config::{Config, StrategyTable};
 use crate::exit::Exit;
 use crate::failure::hinted;
 use crate::files::There;
-use crate::setup::{self, Base, Cassettes, Models};
+use crate::setup::{Base, Cassettes, Compacting, Models};
 use crate::{files, output, runtime};
 
 const UNREADABLE: &str = "the strategy cannot be read";
@@ -116,7 +116,8 @@ async fn apply(
         Some(table) => table,
         None => described(&args.strategy, strategies.keys())?,
     };
-    let strategy = setup::strategy(&args.strategy, table, &base).await?;
+    let compacting = Compacting::start(&args.strategy, table, &base).await?;
+    let strategy = &compacting.strategy;
     let mut models = Models::new(tables, &args.model)?;
     let mut asked = None;
     if strategy.business().may_ask() {
@@ -126,10 +127,7 @@ async fn apply(
             _ => None,
         };
         if let Some(own) = own {
-            let mut named = HashMap::new();
-            for name in strategy.models().into_iter().filter(|name| *name != own.name()) {
-                named.insert(name.to_owned(), models.named(name)?);
-            }
+            let named = compacting.models(&mut models, own.name())?.into_iter().collect();
             asked = Some(Asked { own, named });
         }
     }
@@ -147,7 +145,7 @@ async fn apply(
     cx.window = asked.as_ref().and_then(|asked| asked.own.rules().window);
     cx.focus = args.focus.as_deref();
     let limit = settings.limits.strategy;
-    let pass = timeout(limit, compact(&*strategy, history, &mut cx)).await;
+    let pass = timeout(limit, compact(&**strategy, history, &mut cx)).await;
     let pass = pass.map_err(|_| {
         hinted(format!("the strategy did not end within {limit:?}"), "give it longer with `strategy` in `[limits]`")
     })?;

@@ -27,7 +27,7 @@ use crate::config::Config;
 use crate::exit::Exit;
 use crate::{
     failure, files, output, runtime,
-    setup::{self, Base},
+    setup::{Base, Compacting},
 };
 
 /// What is said of recordings.
@@ -204,7 +204,7 @@ pub(super) async fn strategies(
     let base = Base::new(&config, file.unwrap_or(Path::new("")));
     let mut strategies = IndexMap::new();
     for (name, table) in config.strategies {
-        let strategy = setup::strategy(&name, table, &base).await?;
+        let strategy = Compacting::start(&name, table, &base).await?.strategy;
         strategies.insert(name, strategy);
     }
     Ok(strategies)

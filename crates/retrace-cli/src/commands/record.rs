@@ -20,7 +20,7 @@ use crate::args::RecordArgs;
 use crate::config::{Config, TaskConfig};
 use crate::exit::Exit;
 use crate::failure::hinted;
-use crate::setup::{Actor, Base, Environments, Models, World};
+use crate::setup::{Actor, Base, Environments, Models, OwnCompaction, World};
 use crate::{files, output, runtime};
 
 /// A run that is to be recorded.
@@ -107,20 +107,34 @@ async fn record(
     base: Base,
     output: &Path,
 ) -> Result<Exit> {
-    let actor = Actor::new(&config.agent, &mut models, &base).await?;
+    let mut actor = Actor::new(&config.agent, &mut models, &base).await?;
+    let compaction = match config.agent.compaction {
+        None => None,
+        Some(compaction) => {
+            let own = actor.model.name();
+            Some(OwnCompaction::start(compaction, &config.strategies, &mut models, &base, own).await?)
+        }
+    };
     let mut environments = Environments::new(config.environments, base, config.outcome, settings.limits.restore);
     let mut jobs = Vec::new();
     for Planned { task, id, file, seed } in planned {
         let world = environments.get(&task.environment, task.world_seed).await?;
         actor.check_tools(&world)?;
+        compaction.as_ref().map_or(Ok(()), |compaction| compaction.check_tools(&world))?;
         settings.concurrency = world.max_rollouts.unwrap_or(settings.concurrency).min(settings.concurrency);
         let instructions = task.instructions.or(config.agent.instructions.clone());
         jobs.push(Job { id, file, request: task.request, instructions, world, seed });
     }
     let cassettes = models.check(&settings).await?;
     fs::create_dir_all(output).with_context(|| format!("failed to create `{}`", output.display()))?;
-    let patient = Retry::new(Timed::new(Arc::clone(&actor.model), settings.limits.model), TokioSleep, settings.backoff);
-    let model = cassettes.around(Arc::new(patient));
+    let patient = |model| {
+        let model = Retry::new(Timed::new(model, settings.limits.model), TokioSleep, settings.backoff);
+        cassettes.around(Arc::new(model))
+    };
+    let model = patient(Arc::clone(&actor.model));
+    if let Some(compaction) = compaction {
+        actor.agent = compaction.into_agent(Arc::clone(&settings.counter), patient);
+    }
     let max_actions = config.record.max_actions;
     let runs = jobs.iter().map(|job| job.record(&actor, &*model, max_actions, &settings)).collect::<Vec<_>>();
     let mut runs = stream::iter(runs).buffer_unordered(settings.concurrency);

@@ -13,7 +13,7 @@ use crate::config::{Config, RecordingsConfig};
 use crate::exit::Exit;
 use crate::failure::hinted;
 use crate::progress::Bar;
-use crate::setup::{self, Actor, Base, Cassettes, Environments, Models};
+use crate::setup::{Actor, Base, Cassettes, Compacting, Environments, Models};
 use crate::{failure, files, output, runtime};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
@@ -85,6 +85,9 @@ async fn verifier(
     base: Base,
 ) -> Result<(Verifier, Cassettes)> {
     let actor = Actor::new(&config.agent, &mut models, &base).await?;
+    if config.agent.compaction.is_some() {
+        output::note("`[agent.compaction]` is for `retrace record` and not used here: the raw arm stays raw");
+    }
     let mut environments =
         Environments::new(config.environments, base.clone(), config.outcome, settings.limits.restore);
     let mut ready = Vec::new();
@@ -105,7 +108,7 @@ async fn verifier(
     }
     let mut strategies = Vec::new();
     for (name, table) in config.strategies {
-        let strategy = setup::strategy(&name, table, &base).await?;
+        let strategy = Compacting::start(&name, table, &base).await?;
         strategies.push((name, strategy));
     }
 
@@ -116,23 +119,15 @@ async fn verifier(
         verifier = unusable.into_iter().fold(verifier, |verifier, (name, reason)| verifier.unusable(name, reason));
     }
     for (name, strategy) in strategies {
-        // A program says only when it asks which model it wants.
-        let by_program =
-            if strategy.kind() == PROGRAM && strategy.business().may_ask() { models.names() } else { Vec::new() };
-        for model in
-            strategy.models().into_iter().map(str::to_owned).chain(by_program).filter(|model| *model != own_model)
-        {
-            verifier = verifier.model(&*model, models.named(&model)?);
+        for (model, asked) in strategy.models(&mut models, &own_model)? {
+            verifier = verifier.model(model, asked);
         }
-        verifier = verifier.strategy(name, strategy);
+        verifier = verifier.strategy(name, strategy.strategy);
     }
     let cassettes = models.check(&settings).await?;
     let around = cassettes.clone();
     Ok((verifier.around_models(move |model| around.around(model)), cassettes))
 }
-
-/// The kind of a strategy that is a program.
-const PROGRAM: &str = "program";
 
 /// The environment that answers from the recordings themselves.
 pub(crate) const RECORDED: &str = "recorded";

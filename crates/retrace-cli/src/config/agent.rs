@@ -2,9 +2,10 @@
 
 use retrace_command::ProgramConfig;
 use retrace_rig::RigConfig;
+use retrace_strategies::OnRequest;
 use serde::de::{Deserialize, Deserializer, Error};
 
-use super::table;
+use super::{StrategyTable, table};
 
 /// Who acts: the tool loop or a program, with a model and its settings beside it.
 #[derive(Clone, Debug)]
@@ -14,6 +15,36 @@ pub(crate) struct AgentConfig {
     /// Its system prompt when it is recorded; when it is resumed it has the recording's.
     pub(crate) instructions: Option<String>,
     pub(crate) program: Option<ProgramConfig>,
+    /// How it compacts its history when it is recorded.
+    pub(crate) compaction: Option<CompactionConfig>,
+}
+
+/// How an agent compacts its own history.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CompactionConfig {
+    pub(crate) strategy: StrategyChoice,
+    pub(crate) max_events: Option<usize>,
+    pub(crate) on_request: Option<OnRequest>,
+}
+
+/// A strategy by the name of its table, or the table.
+#[derive(Clone, Debug)]
+pub(crate) enum StrategyChoice {
+    Named(String),
+    Table(Box<StrategyTable>),
+}
+
+impl<'de> Deserialize<'de> for StrategyChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(name) => Ok(Self::Named(name)),
+            toml::Value::Table(table) => {
+                StrategyTable::deserialize(table).map(|table| Self::Table(table.into())).map_err(D::Error::custom)
+            }
+            _ => Err(D::Error::custom("expected the name of a strategy, or a table with its `kind`")),
+        }
+    }
 }
 
 /// A model and its settings.
@@ -74,8 +105,19 @@ impl<'de> Deserialize<'de> for AgentConfig {
             Some(_) => return Err(D::Error::custom("`program` is not a table")),
         };
         let instructions = table::take_optional_text(&mut table, "instructions")?;
+        let compaction = match table.remove("compaction") {
+            None => None,
+            Some(toml::Value::Table(_)) if program.is_some() => {
+                return Err(D::Error::custom("`compaction`: an agent that is a program compacts its history itself"));
+            }
+            Some(toml::Value::Table(compaction)) => Some(
+                table::read::<CompactionConfig, D::Error>(compaction)
+                    .map_err(|error| D::Error::custom(format!("`compaction`: {error}")))?,
+            ),
+            Some(_) => return Err(D::Error::custom("`compaction` is not a table")),
+        };
         let has_model = program.is_none() || !table.is_empty();
         let model = has_model.then(|| ModelConfig::of_table(table)).transpose()?;
-        Ok(Self { model, instructions, program })
+        Ok(Self { model, instructions, program, compaction })
     }
 }
