@@ -38,6 +38,8 @@ pub(crate) struct Config {
     #[serde(default = "with_control")]
     pub(crate) control: bool,
     #[serde(default)]
+    pub(crate) chain: bool,
+    #[serde(default)]
     token_counter: TokenCounterConfig,
     pub(crate) agent: AgentConfig,
     #[serde(default)]
@@ -120,6 +122,7 @@ impl Config {
             horizon: self.horizon.unwrap_or(default.horizon),
             samples: self.samples.unwrap_or(default.samples),
             spacing: self.spacing(default.spacing)?,
+            chain: self.chain,
             concurrency: self.concurrency.unwrap_or(default.concurrency),
             seed: self.seed.unwrap_or(default.seed),
             limits: TimeLimits {

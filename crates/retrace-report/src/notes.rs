@@ -33,6 +33,7 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
     }
     notes.extend(left_out(report));
     notes.extend(unusable_boundaries(report));
+    notes.extend(chained(report));
     notes.extend(pre_failures(report, horizon));
     notes.extend(ceiling(report, horizon));
     notes.extend(report.strategies.iter().filter_map(|(name, strategy)| about(name, report, strategy, horizon)));
@@ -85,6 +86,12 @@ fn unusable(report: &Report) -> Option<String> {
     let named: Vec<_> = named.map(|it| format!("{} ({})", quoted(&it.name), printable(it.reason.trim()))).collect();
     let more = more(n);
     (n > 0).then(|| format!("{} could not be used: {}{more}.", counted(n, "recording", "recordings"), named.join("; ")))
+}
+
+fn chained(report: &Report) -> Option<String> {
+    let chained = "Chained: at each boundary a strategy had run at every earlier one of the recording, each time on what it \
+                   had left and what the run added since. kept is of the raw history, cache of what it was given.";
+    report.chain.then(|| chained.to_owned())
 }
 
 fn no_boundary(report: &Report) -> String {

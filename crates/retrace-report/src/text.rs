@@ -107,7 +107,7 @@ impl Widths {
             scored: widest("scored", &scored).max(widest("", &noop)),
             estimate: 3 * number + 4,
             p: width("<0.001"),
-            kept: widest("kept", &kept),
+            kept: widest("kept", &kept).max(widest("cache", &cached)),
             failed: widest("failed ", &failed),
         }
     }
@@ -140,8 +140,9 @@ fn table(view: &View) -> Vec<String> {
     let header = header.join(&" ".repeat(GAP));
     let header = widths.line("strategy", "scored", &header, "kept", "failed ");
     let rule = "─".repeat(width(&header));
+    let below = widths.line("", "", "", "cache", "");
     let rows = view.rows.iter().flat_map(|row| self::row(row, &widths));
-    [header, rule].into_iter().chain(rows).collect()
+    [header, below, rule].into_iter().chain(rows).collect()
 }
 
 fn row(row: &Row, widths: &Widths) -> Vec<String> {
@@ -154,12 +155,13 @@ fn row(row: &Row, widths: &Widths) -> Vec<String> {
         RowOutcome::Unscored(reason) => wrap(&format!("not scored: {reason}"), widths.deltas()),
     };
     let scored = [scored(row), noop(row)];
-    let (kept, failed) = (kept(row), failed(row));
-    let n_lines = names.len().max(deltas.len()).max(if row.n_noop > 0 { 2 } else { 1 });
+    let kept = [kept(row), cached(row)];
+    let failed = failed(row);
+    let n_lines = names.len().max(deltas.len()).max(if row.n_noop > 0 || row.cache_kept.is_some() { 2 } else { 1 });
     let lines = (0..n_lines).map(|i| {
         let cell = |cells: &[String]| cells.get(i).cloned().unwrap_or_default();
-        let (kept, failed) = if i == 0 { (&*kept, &*failed) } else { ("", "") };
-        widths.line(&cell(&names), &cell(&scored), &cell(&deltas), kept, failed)
+        let failed = if i == 0 { &*failed } else { "" };
+        widths.line(&cell(&names), &cell(&scored), &cell(&deltas), &cell(&kept), failed)
     });
     lines.collect()
 }
@@ -215,6 +217,10 @@ fn kept(row: &Row) -> String {
     row.kept.as_ref().map_or("-".to_owned(), percent)
 }
 
+fn cached(row: &Row) -> String {
+    row.cache_kept.as_ref().map_or(String::new(), percent)
+}
+
 fn failed(row: &Row) -> String {
     format!("{}{}", share(row.failed), if row.marked { '!' } else { ' ' })
 }
@@ -231,6 +237,7 @@ fn legend(view: &View) -> Vec<String> {
         ("p", "exact sign-flip permutation test of wasted, two-sided"),
         ("stopped", &format!("share of rollouts whose agent ended its turn before {actions}")),
         ("kept", &format!("median share of the tokens that is left (token counts: {})", view.token_counter)),
+        ("cache", "median share of these that still starts as before, and that providers bill at a fraction"),
         (
             "failed",
             "POST rollouts that broke off; ! if the arms failed at different rates, an arm lost more than half, or a \

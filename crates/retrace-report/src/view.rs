@@ -51,6 +51,8 @@ pub struct Row {
     pub outcome: RowOutcome,
     /// The median share of the tokens that is left.
     pub kept: Option<Exact>,
+    /// The median share of what is left that a prompt cache still knows.
+    pub cache_kept: Option<Exact>,
     /// The rollouts of POST that failed.
     pub failed: Failed,
     /// Whether the arms failed at different rates where both ran, fewer than half of the rollouts of one of them are
@@ -147,6 +149,7 @@ impl Row {
             n_noop: strategy.n_noop,
             outcome,
             kept: strategy.kept.clone(),
+            cache_kept: strategy.cache_kept.clone(),
             failed: at.failures.post,
             marked: at.failures.paired_more.is_some() || few_left || none_left,
         }

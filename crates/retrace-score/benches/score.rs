@@ -54,7 +54,8 @@ fn verification(n_boundaries: usize) -> Verification {
             .enumerate()
             .map(|(i, name)| {
                 let size = Some(Size { events: 9, tokens: Tokens(900 + number as u64) });
-                let compaction = if i == 0 { Compaction::Unchanged } else { Compaction::Compacted { size } };
+                let compaction =
+                    if i == 0 { Compaction::Unchanged } else { Compaction::Compacted { size, cached: None } };
                 (
                     name.clone(),
                     StrategyOutcome {
@@ -86,6 +87,7 @@ fn verification(n_boundaries: usize) -> Verification {
         strategies: names.into(),
         unusable: Vec::new(),
         n_left_out: 0,
+        chain: false,
     }
 }
 

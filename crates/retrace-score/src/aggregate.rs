@@ -51,6 +51,7 @@ impl Report {
             recordings: verification.recordings,
             unusable: verification.unusable,
             n_left_out: verification.n_left_out,
+            chain: verification.chain,
             pre: pre.finish(),
             strategies,
             boundaries,
@@ -120,8 +121,9 @@ fn score(outcome: BoundaryOutcome, verification: &Verification) -> BoundaryRepor
             HorizonScore { horizon, score }
         });
         let scores = scores.collect();
-        let kept = kept(pre_size, &compaction);
-        (name, BoundaryStrategy { compaction, lost_task, kept, spend, scores, post: rollouts(post, post_burdens) })
+        let (kept, cache_kept) = (kept(pre_size, &compaction), cache_kept(&compaction));
+        let post = rollouts(post, post_burdens);
+        (name, BoundaryStrategy { compaction, lost_task, kept, cache_kept, spend, scores, post })
     });
     let strategies = strategies.collect();
     BoundaryReport { recording, cut, executed, pre_size, unusable, pre: rollouts(pre, pre_burdens), strategies }
@@ -137,7 +139,19 @@ fn kept(pre: Option<Size>, compaction: &Compaction) -> Option<Exact> {
     match compaction {
         Compaction::Failed { .. } | Compaction::Flawed { .. } => None,
         Compaction::Unchanged => Some(Exact::one()),
-        Compaction::Compacted { size } => size.map(|after| Exact::new(after.tokens.0.into(), before.into())),
+        Compaction::Compacted { size, .. } => size.map(|after| Exact::new(after.tokens.0.into(), before.into())),
+    }
+}
+
+/// The share of what a compaction left that a prompt cache still knows.
+fn cache_kept(compaction: &Compaction) -> Option<Exact> {
+    match compaction {
+        Compaction::Failed { .. } | Compaction::Flawed { .. } => None,
+        Compaction::Unchanged => Some(Exact::one()),
+        Compaction::Compacted { size, cached } => {
+            let whole = size.filter(|size| size.tokens.0 > 0)?.tokens.0;
+            cached.map(|cached| Exact::new(cached.0.into(), whole.into()))
+        }
     }
 }
 
@@ -161,6 +175,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
     }
     let n_unusable = boundaries.iter().filter(|at| at.unusable.is_some()).count();
     let shares: Vec<_> = tested.iter().filter_map(|tested| tested.here.kept.clone()).collect();
+    let cached: Vec<_> = tested.iter().filter_map(|tested| tested.here.cache_kept.clone()).collect();
     StrategyReport {
         n_tested: tested.len(),
         n_failed_compactions: count(|tested| matches!(tested.here.compaction, Compaction::Failed { .. })),
@@ -171,6 +186,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
         n_lost_task: count(|tested| tested.here.lost_task),
         n_emptied: count(|tested| tested.sizes().is_some_and(|(before, after)| after < before.div_ceil(100))),
         kept: median(&shares),
+        cache_kept: median(&cached),
         spend,
         compaction_errors: compaction_errors.into_counts(),
         flaws: flaws.into_counts(),
@@ -188,7 +204,7 @@ struct Tested<'a> {
 impl Tested<'_> {
     /// The tokens before and after a compaction.
     fn sizes(&self) -> Option<(u64, u64)> {
-        let Compaction::Compacted { size } = self.here.compaction else { return None };
+        let Compaction::Compacted { size, .. } = self.here.compaction else { return None };
         Some((self.at.pre_size?.tokens.0, size?.tokens.0))
     }
 }

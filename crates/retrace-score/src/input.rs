@@ -35,6 +35,9 @@ pub struct Verification {
     pub unusable: Vec<UnusableRecording>,
     /// How many boundaries the limit per recording left out.
     pub n_left_out: usize,
+    /// Whether a strategy was applied, at each boundary, to what it had left at the one before and what the run added
+    /// since; else to the raw history.
+    pub chain: bool,
     /// What came out, in the order it is reported.
     pub boundaries: Vec<BoundaryOutcome>,
 }
@@ -177,6 +180,9 @@ pub enum Compaction {
     Compacted {
         /// How large it is now; `None` where nobody counted.
         size: Option<Size>,
+        /// The tokens at its start that the history before also starts with, which a provider's prompt cache still
+        /// knows; `None` where nobody counted.
+        cached: Option<Tokens>,
     },
 }
 

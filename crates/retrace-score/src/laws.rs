@@ -103,7 +103,7 @@ fn verification() -> impl Strategy<Value = Verification> {
     let compacted = prop_oneof![
         1 => Just(Compaction::Failed { error: "no summary".to_owned() }),
         1 => Just(Compaction::Flawed { flaw: "a result without its call".to_owned() }),
-        3 => (0..150u64).prop_map(|tokens| Compaction::Compacted { size: Some(Size { events: 3, tokens: Tokens(tokens) }) }),
+        3 => (0..150u64).prop_map(|tokens| Compaction::Compacted { size: Some(Size { events: 3, tokens: Tokens(tokens) }), cached: None }),
     ];
     let strategy = (compacted, vec(rollout(), 0..4)).prop_map(|(compaction, post)| {
         let post = if compaction.leaves_nothing() { Vec::new() } else { post };
@@ -150,6 +150,7 @@ fn verification() -> impl Strategy<Value = Verification> {
             recordings: recordings.into(),
             unusable: Vec::new(),
             n_left_out: 0,
+            chain: false,
             boundaries,
         }
     })

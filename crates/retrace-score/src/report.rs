@@ -47,6 +47,8 @@ pub struct Report {
     pub unusable: Vec<UnusableRecording>,
     /// How many boundaries the limit per recording left out.
     pub n_left_out: usize,
+    /// Whether a strategy was applied, at each boundary, to what it had left at the one before.
+    pub chain: bool,
     /// The rollouts from raw histories, of all boundaries and once for all strategies.
     pub pre: ArmReport,
     /// What came out for each strategy, in the user's order.
@@ -98,6 +100,11 @@ pub struct StrategyReport {
     /// not; an unchanged history counts as 1, and a grown one as more. `None` if there is no such boundary.
     #[serde(serialize_with = "number::option")]
     pub kept: Option<Exact>,
+    /// The median share of what is left that still starts as the history before, over the same boundaries as far as it is
+    /// known; an unchanged history counts as 1. Providers bill it at a fraction, since their caches go by what prompts
+    /// start with.
+    #[serde(serialize_with = "number::option")]
+    pub cache_kept: Option<Exact>,
     /// What the compactions spent, failed or not.
     pub spend: Spend,
     /// What broke the compactions, the most common error first.
@@ -219,6 +226,9 @@ pub struct BoundaryStrategy {
     /// The share of the tokens that is left, where it is known.
     #[serde(serialize_with = "number::option")]
     pub kept: Option<Exact>,
+    /// The share of what is left that still starts as the history before, where it is known.
+    #[serde(serialize_with = "number::option")]
+    pub cache_kept: Option<Exact>,
     /// What the compaction spent.
     pub spend: Spend,
     /// What came out at each horizon from 1 to the full one.

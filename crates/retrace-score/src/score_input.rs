@@ -126,6 +126,7 @@ impl ScoreInput {
             recordings: recordings.into_values().collect(),
             unusable: Vec::new(),
             n_left_out: 0,
+            chain: false,
             boundaries,
         }
     }
@@ -355,6 +356,7 @@ struct StrategyFields {
     #[serde(default)]
     unchanged: bool,
     size: Option<Object<SizeJson>>,
+    cached_tokens: Option<u64>,
     #[serde(default)]
     spend: Object<SpendJson>,
     #[serde(default)]
@@ -373,8 +375,12 @@ impl TryFrom<Object<StrategyFields>> for StrategyJson {
     type Error = &'static str;
 
     fn try_from(Object(fields): Object<StrategyFields>) -> Result<Self, &'static str> {
-        let StrategyFields { error, flaw, unchanged, size, spend, post } = fields;
+        let StrategyFields { error, flaw, unchanged, size, cached_tokens, spend, post } = fields;
         let Object(SpendJson { n_model_calls, input_tokens, output_tokens }) = spend;
+        let size: Option<Size> = size.map(|Object(size)| size.into());
+        if cached_tokens.is_some_and(|cached| size.is_none_or(|size| cached > size.tokens.0)) {
+            return Err("has `cached_tokens`, and no `size` of at least so many tokens");
+        }
         let ran = !post.is_empty() || size.is_some();
         let compaction = match (error, flaw, unchanged) {
             (Some(_), _, true) => return Err("has an `error` and is `unchanged`"),
@@ -390,7 +396,7 @@ impl TryFrom<Object<StrategyFields>> for StrategyJson {
             (_, Some(flaw), _) => Compaction::Flawed { flaw },
             (None, None, true) if size.is_some() => return Err("is `unchanged`, and has a `size` of its own"),
             (None, None, true) => Compaction::Unchanged,
-            (None, None, false) => Compaction::Compacted { size: size.map(|Object(size)| size.into()) },
+            (None, None, false) => Compaction::Compacted { size, cached: cached_tokens.map(Tokens) },
         };
         let spend = Spend { n_model_calls, input_tokens, output_tokens };
         Ok(Self(StrategyOutcome {

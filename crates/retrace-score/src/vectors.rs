@@ -208,6 +208,7 @@ fn vectors_of_whole_verifications() {
             recordings: ids.into_iter().map(facts).collect(),
             unusable: Vec::new(),
             n_left_out: 0,
+            chain: false,
             boundaries,
         })
         .unwrap();
@@ -256,7 +257,7 @@ impl StrategyRow {
                     compaction: if unchanged {
                         Compaction::Unchanged
                     } else {
-                        Compaction::Compacted { size: Some(size) }
+                        Compaction::Compacted { size: Some(size), cached: None }
                     },
                     spend: Spend { n_model_calls: 0, input_tokens: compaction_tokens, output_tokens: 0 },
                     post: rollouts(post),

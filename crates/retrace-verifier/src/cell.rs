@@ -7,11 +7,10 @@ use futures_util::FutureExt;
 use indexmap::IndexMap;
 use retrace_agent::{Agent, Budget, Run};
 use retrace_env::Environment;
-use retrace_events::tokens::count_sent;
 use retrace_events::{EndReason, Failure, History, Rollout, RolloutKey, Stage, panic_text, with_causes};
 use retrace_model::{Model, Prompt};
 use retrace_score::{Compaction, Size, Spend};
-use retrace_strategies::{Ask, BoxFuture, CompactContext, CompactError, Compacted, Strategy};
+use retrace_strategies::{Ask, BoxFuture, CacheKept, CompactContext, CompactError, Compacted, Strategy};
 use tracing::{Instrument, info_span};
 
 use crate::limits::{Bounded, Timed};
@@ -35,6 +34,8 @@ pub(crate) struct CompactionOutcome {
     pub(crate) spend: Spend,
     /// The history to resume from; none where the compaction failed or is flawed.
     pub(crate) history: Option<History>,
+    /// What a chain goes on from: what the strategy left, or where it left nothing, what it was given.
+    pub(crate) left: History,
 }
 
 /// Questions of strategies go to the model they name, or to the run's own.
@@ -57,10 +58,11 @@ impl Ask for Setup {
 }
 
 impl Setup {
-    /// Applies a strategy at a boundary. A panic is a failure like any other.
-    pub(crate) async fn compact(&self, site: &Site, name: &str) -> CompactionOutcome {
+    /// Applies a strategy at a boundary, to the raw history or to what a chain has come to. A panic is a failure like any
+    /// other.
+    pub(crate) async fn compact(&self, site: &Site, name: &str, given: History) -> CompactionOutcome {
         let boundary = &site.boundary;
-        let (before, recording) = (boundary.history(), boundary.trajectory().id());
+        let (raw, recording) = (boundary.history(), boundary.trajectory().id());
         let seed = seeds::of_compaction(self.settings.seed, recording, boundary.cut(), name);
         let mut cx = CompactContext::new(self, seed);
         cx.counter = &*self.settings.counter;
@@ -68,7 +70,7 @@ impl Setup {
         cx.run = site.run_so_far;
         let strategy = Timed::new(&*self.strategies[name], self.settings.limits.strategy);
         let span = info_span!("compact", recording, cut = boundary.cut(), strategy = name);
-        let compacted = AssertUnwindSafe(strategy.compact(&before, &mut cx)).catch_unwind().instrument(span).await;
+        let compacted = AssertUnwindSafe(strategy.compact(&given, &mut cx)).catch_unwind().instrument(span).await;
         let compacted = compacted.unwrap_or_else(|panic| {
             Err(CompactError::Other { message: format!("the strategy panicked: {}", panic_text(&*panic)) })
         });
@@ -80,18 +82,33 @@ impl Setup {
         };
         let (compaction, history) = match compacted {
             Err(error) => (Compaction::Failed { error: with_causes(&error) }, None),
-            Ok(Compacted::Unchanged) => (Compaction::Unchanged, Some(before)),
-            Ok(Compacted::Changed(after)) if after == before => (Compaction::Unchanged, Some(before)),
-            Ok(Compacted::Changed(after)) => match self.flaw(site, &before, &after) {
-                Some(flaw) => (Compaction::Flawed { flaw }, None),
-                None => (Compaction::Compacted { size: Some(self.size(&after)) }, Some(post::shared(after))),
-            },
+            Ok(compacted) => {
+                let after = match compacted {
+                    Compacted::Unchanged => given.clone(),
+                    Compacted::Changed(after) => post::shared(after),
+                };
+                self.judge(site, &raw, &given, after)
+            }
         };
         let lost_task = match (&compaction, &history) {
-            (Compaction::Compacted { .. }, Some(after)) => post::loses_task(&site.boundary.history(), after),
+            (Compaction::Compacted { .. }, Some(after)) => post::loses_task(&raw, after),
             _ => false,
         };
-        CompactionOutcome { compaction, lost_task, spend, history }
+        let left = history.clone().unwrap_or(given);
+        CompactionOutcome { compaction, lost_task, spend, history, left }
+    }
+
+    /// What a strategy made of the history it was given, and whether an agent can be resumed from it.
+    fn judge(&self, site: &Site, raw: &History, given: &History, after: History) -> (Compaction, Option<History>) {
+        if after == *raw {
+            return (Compaction::Unchanged, Some(after));
+        }
+        if let Some(flaw) = self.flaw(site, raw, &after) {
+            return (Compaction::Flawed { flaw }, None);
+        }
+        let cache = CacheKept::of(&*self.settings.counter, given, &after);
+        let size = Size { events: after.n_counting(), tokens: cache.whole };
+        (Compaction::Compacted { size: Some(size), cached: Some(cache.start) }, Some(after))
     }
 
     /// Resumes the agent from a history in an environment restored to the boundary.
@@ -135,9 +152,5 @@ impl Setup {
     fn flaw(&self, site: &Site, before: &History, after: &History) -> Option<String> {
         let refused = || refusals::first_flaw(&self.model, site, after, before).map(|flaw| flaw.to_string());
         post::flaw(before, after).map(str::to_owned).or_else(refused)
-    }
-
-    fn size(&self, history: &History) -> Size {
-        Size { events: history.n_counting(), tokens: count_sent(&*self.settings.counter, history) }
     }
 }

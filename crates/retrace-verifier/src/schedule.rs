@@ -1,7 +1,8 @@
 //! Runs compactions and rollouts, a bounded number at once.
 //!
 //! Boundaries are taken in order. A boundary's rollouts start when all its compactions are there, ahead of the
-//! compactions of later boundaries, so that only a few compacted histories exist at a time.
+//! compactions of later boundaries, so that only a few compacted histories exist at a time. In a chain, a compaction also
+//! waits for that of the boundary before, whose history it goes on from.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,13 +30,13 @@ pub(crate) struct Outcome {
 
 enum Job {
     CheckRebuilds { site: usize },
-    Compact { site: usize, strategy: String },
+    Compact { site: usize, strategy: String, given: Box<History> },
     RollOut { site: usize, key: RolloutKey, history: Box<History> },
 }
 
 enum Done {
     CheckedRebuilds { site: usize, difference: Option<String> },
-    Compacted { site: usize, strategy: String, outcome: CompactionOutcome },
+    Compacted { site: usize, strategy: String, outcome: Box<CompactionOutcome> },
     RolledOut { site: usize, key: RolloutKey, rollout: Rollout },
 }
 
@@ -57,14 +58,22 @@ pub(crate) async fn run(
     let usable = sites.iter().enumerate().filter(|(_, site)| site.unusable.is_none());
     let mut upcoming = usable.flat_map(|(index, site)| {
         let check = site.checks_rebuilds.then_some(Job::CheckRebuilds { site: index });
-        let compactions = setup.strategies.keys().map(move |name| Job::Compact { site: index, strategy: name.clone() });
+        // All but the first boundary of a chain wait for the one before.
+        let starts = !setup.settings.chain || previous(sites, index).is_none();
+        let names = starts.then(|| setup.strategies.keys()).into_iter().flatten();
+        let compactions = names.map(move |name| Job::Compact {
+            site: index,
+            strategy: name.clone(),
+            given: Box::new(site.boundary.history()),
+        });
         check.into_iter().chain(compactions)
     });
     let mut ready: VecDeque<Job> = VecDeque::new();
+    let mut links: VecDeque<Job> = VecDeque::new();
     let mut running = JoinSet::new();
     loop {
         while running.len() < setup.settings.concurrency {
-            let Some(job) = ready.pop_front().or_else(|| upcoming.next()) else { break };
+            let Some(job) = ready.pop_front().or_else(|| links.pop_front()).or_else(|| upcoming.next()) else { break };
             running.spawn(work(Arc::clone(setup), Arc::clone(sites), job).in_current_span());
         }
         let done = match running.join_next().await {
@@ -85,7 +94,11 @@ pub(crate) async fn run(
                     strategy: strategy.clone(),
                     compaction: outcome.compaction.clone(),
                 });
-                state.compactions[&strategy] = Some(outcome);
+                if let Some(next) = next(sites, index).filter(|_| setup.settings.chain) {
+                    let given = Box::new(extended(&outcome.left, site, &sites[next]));
+                    links.push_back(Job::Compact { site: next, strategy: strategy.clone(), given });
+                }
+                state.compactions[&strategy] = Some(*outcome);
                 if state.compactions.values().all(Option::is_some) {
                     let jobs = state.rollouts(setup, site, index, control);
                     let n_planned = setup.settings.samples as usize * (1 + setup.strategies.len());
@@ -119,8 +132,8 @@ async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
             let difference = timeout(limits.rollout, check).await.ok().and_then(Result::ok).flatten();
             Done::CheckedRebuilds { site, difference: difference.map(|difference| difference.to_string()) }
         }
-        Job::Compact { site, strategy } => {
-            let outcome = setup.compact(&sites[site], &strategy).await;
+        Job::Compact { site, strategy, given } => {
+            let outcome = Box::new(setup.compact(&sites[site], &strategy, *given).await);
             Done::Compacted { site, strategy, outcome }
         }
         Job::RollOut { site, key, history } => {
@@ -128,6 +141,24 @@ async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
             Done::RolledOut { site, key, rollout }
         }
     }
+}
+
+/// The usable boundary of the same recording before this one, if there is one.
+fn previous(sites: &[Site], index: usize) -> Option<usize> {
+    let of_recording = |other: &usize| sites[*other].recording == sites[index].recording;
+    (0..index).rev().take_while(of_recording).find(|other| sites[*other].unusable.is_none())
+}
+
+/// The usable boundary of the same recording after this one, if there is one.
+fn next(sites: &[Site], index: usize) -> Option<usize> {
+    let of_recording = |other: &usize| sites[*other].recording == sites[index].recording;
+    (index + 1..sites.len()).take_while(of_recording).find(|other| sites[*other].unusable.is_none())
+}
+
+/// What was left at a boundary, and what the recorded run added up to another.
+fn extended(left: &History, from: &Site, to: &Site) -> History {
+    let added = to.boundary.trajectory().recording().events[from.boundary.cut()..to.boundary.cut()].iter();
+    History::new(left.iter().chain(added).map(Arc::clone).collect::<Vec<_>>())
 }
 
 impl Progressing {

@@ -21,6 +21,9 @@ pub struct Settings {
     pub samples: u32,
     /// Where recordings are cut that have no cuts of their own.
     pub spacing: Spacing,
+    /// Whether a strategy is applied, at each boundary, to what it left at the one before and what the run added since, as
+    /// in production; else to the raw history.
+    pub chain: bool,
     /// How many rollouts and compactions run at once.
     pub concurrency: usize,
     /// What all seeds are made from.
@@ -41,6 +44,7 @@ impl Default for Settings {
             horizon: 5,
             samples: 3,
             spacing: Spacing::default(),
+            chain: false,
             concurrency: 4,
             seed: 0,
             limits: TimeLimits::default(),

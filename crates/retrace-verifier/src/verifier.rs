@@ -166,6 +166,7 @@ impl Verifier {
             recordings,
             unusable,
             n_left_out,
+            chain: setup.settings.chain,
             boundaries: outcome.boundaries,
         })
     }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "rules/chains.rs"]
+mod chains;
 #[path = "rules/refusals.rs"]
 mod refusals;
 
@@ -151,7 +153,7 @@ fn one_set_of_pre_rollouts_serves_every_strategy() {
     assert_eq!(cuts, [(5, 2), (9, 4)]);
     let summary = &verification.boundaries[0].strategies["summary"];
     assert_eq!(summary.spend.n_model_calls, 1);
-    assert!(matches!(summary.compaction, Compaction::Compacted { size: Some(size) } if size.events == 3));
+    assert!(matches!(summary.compaction, Compaction::Compacted { size: Some(size), .. } if size.events == 3));
 }
 
 #[test]

@@ -170,11 +170,12 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
         }
         recordings.push(facts);
     }
+    let chains = args.chain || config.as_ref().is_some_and(|config| config.chain);
     let strategies = runtime::run(async {
         let mut kept = IndexMap::new();
         for (name, strategy) in strategies(config, args.config.as_deref()).await? {
             let mut found = Kept::new(&*strategy, &boundaries, &*settings.counter).await;
-            if args.chain {
+            if chains {
                 found.chain = Some(chain::links(&*strategy, &boundaries, &*settings.counter).await);
             }
             kept.insert(name, found);

@@ -110,6 +110,12 @@ async fn record(
     let mut actor = Actor::new(&config.agent, &mut models, &base).await?;
     let compaction = match config.agent.compaction {
         None => None,
+        Some(_) if config.agent.program.is_some() => {
+            return Err(hinted(
+                "`[agent.compaction]` has no effect on an agent that is a program",
+                "leave it out: a program compacts its history itself",
+            ));
+        }
         Some(compaction) => {
             let own = actor.model.name();
             Some(OwnCompaction::start(compaction, &config.strategies, &mut models, &base, own).await?)

@@ -107,9 +107,6 @@ impl<'de> Deserialize<'de> for AgentConfig {
         let instructions = table::take_optional_text(&mut table, "instructions")?;
         let compaction = match table.remove("compaction") {
             None => None,
-            Some(toml::Value::Table(_)) if program.is_some() => {
-                return Err(D::Error::custom("`compaction`: an agent that is a program compacts its history itself"));
-            }
             Some(toml::Value::Table(compaction)) => Some(
                 table::read::<CompactionConfig, D::Error>(compaction)
                     .map_err(|error| D::Error::custom(format!("`compaction`: {error}")))?,

@@ -30,7 +30,7 @@ fn ran(compaction: Compaction, post: &[&str]) -> StrategyOutcome {
 }
 
 fn to(tokens: u64) -> Compaction {
-    Compaction::Compacted { size: Some(Size { events: 4, tokens: Tokens(tokens) }) }
+    Compaction::Compacted { size: Some(Size { events: 4, tokens: Tokens(tokens) }), cached: None }
 }
 
 fn failed() -> Compaction {
@@ -67,6 +67,7 @@ fn verification(boundaries: Vec<(&[&str], StrategyOutcome, StrategyOutcome)>) ->
         }],
         unusable: Vec::new(),
         n_left_out: 0,
+        chain: false,
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is read as input of `retrace score`, and what is refused with which words.
 
+use retrace_stats::Exact;
+
 use super::*;
 use crate::Report;
 
@@ -115,7 +117,7 @@ fn a_rollout_says_how_it_ended() {
 fn a_strategy_compacted_failed_or_changed_nothing() {
     let verification = read(
         r#""history": [], "pre": [], "pre_size": {"events": 9, "tokens": 100}, "strategies": {
-            "tail": {"size": {"events": 4, "tokens": 40}, "post": [{"actions": []}]},
+            "tail": {"size": {"events": 4, "tokens": 40}, "cached_tokens": 10, "post": [{"actions": []}]},
             "summary": {"error": "429", "spend": {"n_model_calls": 3}},
             "control": {"unchanged": true}
         }"#,
@@ -124,10 +126,16 @@ fn a_strategy_compacted_failed_or_changed_nothing() {
         verification.boundaries[0].strategies.values().map(|strategy| strategy.compaction.clone()).collect();
     let size = Some(Size { events: 4, tokens: Tokens(40) });
     let error = "429".to_owned();
-    assert_eq!(compactions, [Compaction::Compacted { size }, Compaction::Failed { error }, Compaction::Unchanged]);
+    assert_eq!(
+        compactions,
+        [Compaction::Compacted { size, cached: Some(Tokens(10)) }, Compaction::Failed { error }, Compaction::Unchanged]
+    );
     assert_eq!(verification.strategies, ["tail", "summary", "control"]);
     assert_eq!(verification.control.as_deref(), Some("control"));
-    Report::new(verification).unwrap();
+    let report = Report::new(verification).unwrap();
+    assert_eq!(report.strategies["tail"].cache_kept, Some(Exact::new(1.into(), 4.into())));
+    assert_eq!(report.strategies["control"].cache_kept, Some(Exact::from_integer(1.into())));
+    assert_eq!(report.strategies["summary"].cache_kept, None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use retrace_report::layout::{elide, left, right, wrap};
 use retrace_report::{COLUMNS, counted, printable};
 
-use super::chain::{Link, Pass};
+use super::chain::{Link, Pass, SUMMARY_CHARS};
 use super::{Counts, Facts, Fate, Inspection, Kept};
 
 const NUMBERS: [&str; 6] = ["events", "rounds", "actions", "blocked", "repeats", "boundaries"];
@@ -94,15 +94,22 @@ fn chain(name: &str, links: &[Link]) -> Vec<String> {
     };
     let heads = ["raw", "before", "after"].map(str::to_owned);
     let mut lines = vec![String::new(), row(&format!("{name}, chained, in tokens"), "cut", heads, "")];
-    for Link { recording, cut, raw, before, pass } in links {
+    for Link { recording, cut, raw, before, summarizes_summary, pass, .. } in links {
         let (after, word) = match pass {
-            Pass::After(after) => (after.0.to_string(), if after > before { "grew" } else { "" }),
-            Pass::Stopped(_) => (String::new(), "stopped"),
+            Pass::After(after) if after > before => (after.0.to_string(), "grew"),
+            Pass::After(after) => {
+                (after.0.to_string(), if *summarizes_summary { "summarized its summary" } else { "" })
+            }
+            Pass::Failed(_) => (String::new(), "failed"),
         };
         lines.push(row(recording, &cut.to_string(), [raw.0.to_string(), before.0.to_string(), after], word));
     }
-    let why = links.iter().find_map(|link| if let Pass::Stopped(why) = &link.pass { Some(why) } else { None });
-    lines.extend(why.iter().flat_map(|why| wrap(&format!("stopped, at first because {}", printable(why)), COLUMNS)));
+    if links.iter().any(|link| link.questions > 0) {
+        let assumed = format!("no model was asked: each answer is taken to have {SUMMARY_CHARS} characters");
+        lines.extend(wrap(&assumed, COLUMNS));
+    }
+    let why = links.iter().find_map(|link| if let Pass::Failed(why) = &link.pass { Some(why) } else { None });
+    lines.extend(why.iter().flat_map(|why| wrap(&format!("failed, at first because {}", printable(why)), COLUMNS)));
     lines
 }
 
