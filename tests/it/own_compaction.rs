@@ -70,3 +70,14 @@ fn what_cannot_compact_the_agents_history_is_said_before_anything_runs() {
         assert!(!folder.path().join("recordings").exists());
     }
 }
+
+#[test]
+fn a_trigger_that_nothing_can_get_below_is_said_before_anything_runs() {
+    let (_folder, ended) = record("strategy = { kind = \"sliding_window\", max_tokens = 50, keep_tokens = 60 }");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let alone = "the instructions, the tools and the request of `round-1` alone are above the trigger";
+    let kept = "the strategy `agent.compaction`: `max_tokens` is 50, and at least 60 tokens stay";
+    assert!(ended.stderr.contains(alone) && ended.stderr.contains(kept), "{}", ended.stderr);
+    let (_folder, ended) = record("strategy = { kind = \"sliding_window\", max_tokens = 5000 }");
+    assert!(!ended.stderr.contains("above the trigger"), "{}", ended.stderr);
+}

@@ -12,6 +12,9 @@ use crate::context::CompactContext;
 use crate::edits::{Edits, with_arguments};
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 
+/// The fewest characters of the mark between head and tail.
+const MARKER_CHARS: usize = 38;
+
 /// Arguments that were clamped. What has any other key is found out at that key, and not read to its end.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -128,6 +131,17 @@ impl Strategy for ClampOversizedMessages {
 
     fn is_due(&self, _: &History, _: Option<retrace_events::tokens::Tokens>, _: &dyn TokenCounter) -> bool {
         true
+    }
+
+    fn warnings(&self) -> Vec<BadSetting> {
+        let limits = [
+            ("max_part_chars", self.max_part_chars),
+            ("max_part_tokens", self.max_part_tokens.and_then(|tokens| usize::try_from(tokens).ok()?.checked_mul(4))),
+        ];
+        let left = self.keep_head_chars.saturating_add(self.keep_tail_chars).saturating_add(MARKER_CHARS);
+        let below = limits.into_iter().filter(|(_, limit)| limit.is_some_and(|limit| limit < left));
+        let problem = || format!("is below the {left} characters that are left of a clamped part: it is clamped again");
+        below.map(|(key, _)| BadSetting::new(key, problem())).collect()
     }
 
     fn compact<'a>(

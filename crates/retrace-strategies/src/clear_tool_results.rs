@@ -13,7 +13,7 @@ use crate::context::CompactContext;
 use crate::edits::{Edits, is_blank, with_arguments};
 use crate::sizes::anchored;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
-use crate::trigger::{FALLBACK_WINDOW, with_trigger};
+use crate::trigger::{FALLBACK_WINDOW, Kept, with_trigger};
 
 with_trigger! {
     /// Blanks the results of all answered calls but the last `keep_pairs`, each result by itself; those of a round of
@@ -113,6 +113,14 @@ impl Strategy for ClearToolResults {
         let trigger = self.trigger();
         trigger.max_messages.is_some_and(|most| self.n_since_cleared(history) > most)
             || trigger.most_tokens(window).is_some_and(|most| anchored(counter, history) > most)
+    }
+
+    fn warnings(&self) -> Vec<BadSetting> {
+        let none = BadSetting::new("keep_pairs", "is 0: the result that the model is about to read is blanked, too");
+        // Two events for each pair that stays follow the newest blanked result, and the next round adds two.
+        let kept = Kept::Events { n: self.keep_pairs.saturating_mul(2), by: "keep_pairs" };
+        let none = (self.keep_pairs == 0).then_some(none);
+        none.into_iter().chain(self.trigger().set_off_by(kept)).collect()
     }
 
     fn compact<'a>(

@@ -165,6 +165,12 @@ impl Compactor {
         &self.strategy
     }
 
+    /// Whether a history of nothing but what can never be removed, such as the instructions, the tools and the task, calls
+    /// for a compaction already: its trigger would stay true whatever it does.
+    pub fn is_set_off_by(&self, least: &History, cx: &CompactContext<'_>) -> bool {
+        self.is_still_due(least, cx)
+    }
+
     /// Compacts a history in place, if it calls for it. To be called just before each request; the next one starts from
     /// what this one left.
     ///

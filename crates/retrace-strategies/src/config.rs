@@ -223,7 +223,7 @@ impl Chain {
     }
 }
 
-/// A setting that cannot be used.
+/// A setting that cannot be used, or hardly as it is meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` {problem}")]
 pub struct BadSetting {

@@ -7,6 +7,7 @@ use futures_core::future::BoxFuture;
 use retrace_events::History;
 use retrace_events::tokens::{TokenCounter, Tokens};
 
+use crate::config::BadSetting;
 use crate::context::CompactContext;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 
@@ -49,6 +50,10 @@ impl Strategy for Counted {
 
     fn models(&self) -> Vec<&str> {
         self.strategy.models()
+    }
+
+    fn warnings(&self) -> Vec<BadSetting> {
+        self.strategy.warnings()
     }
 
     fn compact<'a>(

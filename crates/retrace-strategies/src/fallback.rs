@@ -10,7 +10,7 @@ use crate::anchors::with_pins;
 use crate::config::BadSetting;
 use crate::context::CompactContext;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
-use crate::trigger::{FALLBACK_WINDOW, Trigger, Window};
+use crate::trigger::{FALLBACK_WINDOW, Trigger, Window, is_of_trigger};
 
 /// Runs the first strategy of its chain, and the next one on the original history where a model gives no answer or an
 /// empty one. The first success is the result, even one that changed nothing; when all fail, the last error is.
@@ -92,6 +92,11 @@ impl Strategy for FallbackCompaction {
 
     fn models(&self) -> Vec<&str> {
         self.chain.iter().flat_map(|link| link.models()).collect()
+    }
+
+    fn warnings(&self) -> Vec<BadSetting> {
+        // Their triggers are not asked.
+        self.chain.iter().flat_map(|part| part.warnings()).filter(|warning| !is_of_trigger(warning)).collect()
     }
 
     fn compact<'a>(

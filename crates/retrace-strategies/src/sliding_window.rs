@@ -13,7 +13,7 @@ use crate::context::CompactContext;
 use crate::cut::{Keep, is_turn, window_cut};
 use crate::receipt::{is_receipt, receipt};
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
-use crate::trigger::{FALLBACK_WINDOW, with_trigger};
+use crate::trigger::{FALLBACK_WINDOW, Kept, with_trigger};
 
 with_trigger! {
     /// Keeps the newest events, more where a result would lose its call, and in front of them the first thing that the user
@@ -104,6 +104,17 @@ impl Strategy for SlidingWindow {
 
     fn is_due(&self, history: &History, window: Option<Tokens>, counter: &dyn TokenCounter) -> bool {
         self.trigger().fires(history, window, counter)
+    }
+
+    fn warnings(&self) -> Vec<BadSetting> {
+        let kept = match self.keep_tokens {
+            Some(n) => Kept::Tokens { n, by: "keep_tokens" },
+            None => Kept::Events {
+                n: self.keep_messages.max(1).saturating_add(usize::from(self.preserve_first_user_message)),
+                by: "keep_messages",
+            },
+        };
+        self.trigger().set_off_by(kept).into_iter().collect()
     }
 
     fn compact<'a>(

@@ -7,6 +7,7 @@ use retrace_events::History;
 use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_model::ModelError;
 
+use crate::config::BadSetting;
 use crate::context::CompactContext;
 
 /// Turns a history into what is kept of it.
@@ -39,6 +40,11 @@ pub trait Strategy: Send + Sync {
 
     /// The models that it asks for by name.
     fn models(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// What its settings allow and hardly anybody means, such as a trigger that what it keeps sets off again.
+    fn warnings(&self) -> Vec<BadSetting> {
         Vec::new()
     }
 

@@ -15,7 +15,7 @@ use crate::context::CompactContext;
 use crate::cut::{Keep, is_turn, window_cut};
 use crate::receipt::{is_receipt, receipt};
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
-use crate::trigger::{FALLBACK_WINDOW, with_trigger};
+use crate::trigger::{FALLBACK_WINDOW, Kept, with_trigger};
 
 /// Where a prompt has the transcript.
 const SLOT: &str = "{messages}";
@@ -297,6 +297,17 @@ impl Strategy for SummarizingCompaction {
 
     fn models(&self) -> Vec<&str> {
         self.model.as_deref().into_iter().collect()
+    }
+
+    fn warnings(&self) -> Vec<BadSetting> {
+        let kept = match self.keep_tokens {
+            Some(n) => Kept::Tokens { n, by: "keep_tokens" },
+            None => Kept::Events {
+                n: self.keep_messages.max(1).saturating_add(1 + usize::from(self.preserve_first_user_message)),
+                by: "keep_messages",
+            },
+        };
+        self.trigger().set_off_by(kept).into_iter().collect()
     }
 
     fn compact<'a>(

@@ -11,7 +11,7 @@ use crate::config::{BadSetting, at_least_one};
 use crate::context::CompactContext;
 use crate::sizes::anchored;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
-use crate::trigger::{FALLBACK_WINDOW, Window};
+use crate::trigger::{FALLBACK_WINDOW, Window, is_of_trigger};
 
 /// Runs its tiers in order, cheap to dear, whatever their triggers say, until the history is no larger than its target.
 /// A tier that fails ends it.
@@ -108,6 +108,11 @@ impl Strategy for TieredCompaction {
 
     fn models(&self) -> Vec<&str> {
         self.tiers.iter().flat_map(|tier| tier.models()).collect()
+    }
+
+    fn warnings(&self) -> Vec<BadSetting> {
+        // Their triggers are not asked.
+        self.tiers.iter().flat_map(|part| part.warnings()).filter(|warning| !is_of_trigger(warning)).collect()
     }
 
     fn compact<'a>(

@@ -62,6 +62,45 @@ impl Trigger {
     }
 }
 
+/// The keys of a trigger.
+const KEYS: [&str; 3] = ["max_messages", "max_tokens", "max_fraction"];
+
+/// Whether a warning is of a trigger, and of no interest where somebody else decides when a strategy runs.
+pub(crate) fn is_of_trigger(warning: &BadSetting) -> bool {
+    KEYS.contains(&warning.key)
+}
+
+impl Trigger {
+    /// What to say where a strategy that keeps so many events, or at least so many tokens, sets off its own trigger. `by`
+    /// names the setting that keeps them.
+    pub(crate) fn set_off_by(&self, kept: Kept) -> Option<BadSetting> {
+        match kept {
+            Kept::Events { n, by } => {
+                self.max_messages.filter(|most| n.saturating_add(EVENTS_OF_ROUND) > *most).map(|most| {
+                    let problem = format!(
+                        "is {most}, and {n} events stay (`{by}`): it runs at every request, and not now and then"
+                    );
+                    BadSetting::new("max_messages", problem)
+                })
+            }
+            Kept::Tokens { n, by } => self.max_tokens.filter(|most| n >= *most).map(|most| {
+                let problem = format!("is {most}, and at least {n} tokens stay (`{by}`): it runs at every request");
+                BadSetting::new("max_tokens", problem)
+            }),
+        }
+    }
+}
+
+/// A response and its results.
+const EVENTS_OF_ROUND: usize = 2;
+
+/// What a strategy keeps whatever the history.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kept {
+    Events { n: usize, by: &'static str },
+    Tokens { n: u64, by: &'static str },
+}
+
 impl Window {
     /// A share of the window in tokens, at least one.
     pub(crate) fn share(&self, fraction: f64, known: Option<Tokens>) -> Tokens {
@@ -117,3 +156,97 @@ macro_rules! with_trigger {
     };
 }
 pub(crate) use with_trigger;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use retrace_events::tokens::FourCharacters;
+    use retrace_events::{Event, Outcome, ToolCall, ToolResult};
+    use retrace_model::ScriptedModel;
+
+    use super::*;
+    use crate::{
+        AskModel, ClampOversizedMessages, ClearToolResults, CompactContext, Compacted, FallbackCompaction,
+        SlidingWindow, Strategy, SummarizingCompaction, TieredCompaction,
+    };
+
+    /// Whether a strategy runs at each of the last requests of a long run.
+    fn runs_every_time(strategy: &dyn Strategy) -> bool {
+        let mut history = History::from(vec![Event::request("go")]);
+        let model = AskModel(ScriptedModel::new(vec!["so far"; 60]));
+        let mut ran = Vec::new();
+        for n in 0..60 {
+            let call = ToolCall::new(n.to_string(), "read", "{}");
+            history.push(Event::calls([call.clone()]));
+            history.push(Event::results([ToolResult::text_result(&call, Outcome::Ok, "words ".repeat(9))]));
+            let is_due = strategy.is_due(&history, None, &FourCharacters);
+            if is_due
+                && let Ok(Compacted::Changed(after)) =
+                    pollster::block_on(strategy.compact(&history, &mut CompactContext::new(&model, 0)))
+            {
+                history = after;
+            }
+            ran.push(is_due);
+        }
+        ran[50..].iter().all(|ran| *ran)
+    }
+
+    #[test]
+    fn a_trigger_that_a_strategy_sets_off_itself_is_warned_of_and_no_other() {
+        let mut n_warned = 0;
+        for max in 1..14 {
+            for keep in 0..10 {
+                for flag in [false, true] {
+                    let window = SlidingWindow {
+                        max_messages: Some(max),
+                        keep_messages: keep,
+                        preserve_first_user_message: flag,
+                        ..SlidingWindow::default()
+                    };
+                    let clear =
+                        ClearToolResults { max_messages: Some(max), keep_pairs: keep, ..ClearToolResults::default() };
+                    let summarizing = SummarizingCompaction {
+                        max_messages: Some(max),
+                        keep_messages: keep,
+                        preserve_first_user_message: flag,
+                        ..SummarizingCompaction::default()
+                    };
+                    let strategies: [&dyn Strategy; 3] = [&window, &clear, &summarizing];
+                    for strategy in strategies {
+                        let warned = strategy.warnings().iter().any(is_of_trigger);
+                        assert!(!warned || runs_every_time(strategy), "{} {max} {keep} {flag}", strategy.kind());
+                        n_warned += usize::from(warned);
+                    }
+                }
+            }
+        }
+        assert!(n_warned > 300, "{n_warned}");
+    }
+
+    fn warnings(strategy: &dyn Strategy) -> Vec<String> {
+        strategy.warnings().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_allowed_and_hardly_meant_is_said() {
+        let tokens = SlidingWindow { max_tokens: Some(500), keep_tokens: Some(500), ..SlidingWindow::default() };
+        assert_eq!(
+            warnings(&tokens),
+            ["`max_tokens` is 500, and at least 500 tokens stay (`keep_tokens`): it runs at every request"]
+        );
+        assert_eq!(warnings(&SlidingWindow { keep_tokens: Some(499), ..tokens.clone() }), [""; 0]);
+        let none = ClearToolResults { keep_pairs: 0, max_tokens: Some(9), ..ClearToolResults::default() };
+        assert!(warnings(&none)[0].starts_with("`keep_pairs` is 0"));
+        let clamp = ClampOversizedMessages { max_part_tokens: Some(1000), ..ClampOversizedMessages::default() };
+        assert!(warnings(&clamp)[0].starts_with("`max_part_tokens` is below the 4038 characters"));
+        assert_eq!(warnings(&ClampOversizedMessages { max_part_tokens: Some(1010), ..clamp.clone() }), [""; 0]);
+        // Nobody asks for the triggers of tiers and links.
+        let parts: [Arc<dyn Strategy>; 3] = [Arc::new(tokens), Arc::new(clamp), Arc::new(none)];
+        for of_parts in
+            [warnings(&TieredCompaction::new(parts.clone(), 9)), warnings(&FallbackCompaction::new(parts.clone()))]
+        {
+            assert!(of_parts.len() == 2 && of_parts[1].starts_with("`keep_pairs`"), "{of_parts:?}");
+        }
+    }
+}

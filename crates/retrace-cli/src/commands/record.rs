@@ -13,6 +13,7 @@ use retrace_events::codec::RecordingWriter;
 use retrace_events::{Event, Header, History, Rollout};
 use retrace_model::{Model, Retry, mix};
 use retrace_report::counted;
+use retrace_strategies::CompactContext;
 use retrace_verifier::{Settings, Timed, TokioSleep};
 use tokio::time::{sleep, timeout};
 
@@ -126,9 +127,14 @@ async fn record(
     for Planned { task, id, file, seed } in planned {
         let world = environments.get(&task.environment, task.world_seed).await?;
         actor.check_tools(&world)?;
-        compaction.as_ref().map_or(Ok(()), |compaction| compaction.check_tools(&world))?;
         settings.concurrency = world.max_rollouts.unwrap_or(settings.concurrency).min(settings.concurrency);
         let instructions = task.instructions.or(config.agent.instructions.clone());
+        if let Some(compaction) = &compaction {
+            compaction.check_tools(&world)?;
+            let mut cx = CompactContext::without_model();
+            (cx.counter, cx.window) = (&*settings.counter, actor.model.rules().window);
+            compaction.check_trigger(&id, instructions.as_deref(), &task.request, &world, &cx);
+        }
         jobs.push(Job { id, file, request: task.request, instructions, world, seed });
     }
     let cassettes = models.check(&settings).await?;

@@ -7,12 +7,14 @@ use indexmap::IndexMap;
 use retrace_agent::{Agent, ToolLoop};
 use retrace_command::CommandStrategy;
 use retrace_events::tokens::TokenCounter;
+use retrace_events::{Event, History, Part, Request};
 use retrace_model::Model;
-use retrace_strategies::{BoxFuture, Compactor, Counted, Strategy};
+use retrace_strategies::{BoxFuture, CompactContext, Compactor, Counted, Strategy};
 
 use super::{Base, Models, World};
 use crate::config::{CompactionConfig, MenuTable, StrategyChoice, StrategyTable};
 use crate::failure::hinted;
+use crate::output;
 
 /// A strategy of the menu, or a program that is one.
 #[derive(Clone)]
@@ -26,7 +28,11 @@ impl Compacting {
     /// Starts what is to be started for a strategy.
     pub(crate) async fn start(name: &str, table: StrategyTable, base: &Base) -> Result<Self> {
         let started = Self::start_any(table, base).await;
-        started.with_context(|| format!("the strategy `{name}` cannot be used"))
+        let started = started.with_context(|| format!("the strategy `{name}` cannot be used"))?;
+        for warning in started.strategy.warnings() {
+            output::warn(&format!("the strategy `{name}`: {warning}"));
+        }
+        Ok(started)
     }
 
     fn start_any(table: StrategyTable, base: &Base) -> BoxFuture<'_, Result<Self>> {
@@ -111,6 +117,27 @@ impl OwnCompaction {
         let tool_loop = ToolLoop::compacting(self.compactor).counter(counter);
         let models = self.models.into_iter();
         Arc::new(models.fold(tool_loop, |tool_loop, (name, model)| tool_loop.model(name, around(model))))
+    }
+
+    /// Warns where the instructions, the tools and the task of a run alone call for a compaction.
+    pub(crate) fn check_trigger(
+        &self,
+        id: &str,
+        instructions: Option<&str>,
+        request: &str,
+        world: &World,
+        cx: &CompactContext<'_>,
+    ) {
+        let tools = world.tools.iter().filter_map(|tool| serde_json::to_string(tool).ok());
+        let system = instructions.map(str::to_owned).into_iter().chain(tools).map(Part::system);
+        let content = system.chain([Part::text(request)]).collect();
+        let least = History::from(vec![Event::Request(Request { content, ..Request::default() })]);
+        if self.compactor.is_set_off_by(&least, cx) {
+            output::warn(&format!(
+                "`[agent.compaction]`: the instructions, the tools and the request of `{id}` alone are above the trigger, so \
+                 that no compaction gets below it"
+            ));
+        }
     }
 
     /// Refuses an environment that has a tool of the name of the one by which the model asks for it.

@@ -174,6 +174,20 @@ fn a_trigger_that_stays_true_is_said_once_and_does_not_compact_at_every_request(
 }
 
 #[test]
+fn what_can_never_be_removed_is_seen_to_be_above_the_trigger_before_anything_runs() {
+    let least = |chars: usize| {
+        let content = vec![Part::system("x".repeat(chars)), Part::text("go")];
+        History::from(vec![Event::Request(Request { content, ..Request::default() })])
+    };
+    let cx = CompactContext::without_model();
+    let tiers: [Arc<dyn Strategy>; 1] = [Arc::new(window(1, 2))];
+    for compactor in [compactor(window(500, 2)), compactor(TieredCompaction::new(tiers, 500))] {
+        assert!(compactor.is_set_off_by(&least(4_000), &cx) && !compactor.is_set_off_by(&least(400), &cx));
+    }
+    assert!(!compactor(TailWindow::new(2)).is_set_off_by(&least(4_000), &cx), "it has no trigger");
+}
+
+#[test]
 fn a_wish_is_granted_once_before_the_next_request_with_its_focus_and_within_its_limits() {
     let asked = AskModel(ScriptedModel::new([Step::from("so far"), Step::from("so good")]));
     let limits = OnRequest { min_tokens: Tokens(45), max_per_run: 1 };
