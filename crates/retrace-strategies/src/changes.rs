@@ -28,65 +28,94 @@ pub struct Changes {
     pub made: Tokens,
 }
 
-impl Changes {
-    /// Compares a history with what was kept of it, in linear time. Events that both share are the same; between two of
-    /// those, one that has the calls of another, or the results of the same calls, is what is left of it.
-    pub fn of(counter: &dyn TokenCounter, before: &History, after: &History) -> Self {
-        let raw: Vec<_> = before.iter().filter(|event| event.counts()).collect();
-        let places: HashMap<_, _> = raw.iter().enumerate().map(|(index, event)| (Arc::as_ptr(event), index)).collect();
-        let (mut fates, mut next, mut waiting) = (Fates::default(), 0, Vec::new());
-        for event in after.iter().filter(|event| event.counts()) {
+/// What became of one event, or where it comes from; events are known by their indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It stayed as it was.
+    Kept {
+        /// Its index in the raw history.
+        before: usize,
+    },
+    /// It stayed, but not all that it held.
+    Blanked {
+        /// Its index in the raw history.
+        before: usize,
+        /// The index of what is left of it.
+        after: usize,
+    },
+    /// It is gone.
+    Dropped {
+        /// Its index in the raw history.
+        before: usize,
+    },
+    /// The strategy made it.
+    Made {
+        /// Its index in the compacted history.
+        after: usize,
+    },
+}
+
+impl Fate {
+    /// The fates of all events of a history and of what was kept of it, in order and in linear time. Events that both
+    /// share were kept; between two of those, one that has the calls of another, or the results of the same calls, is
+    /// what is left of it.
+    pub fn of_all(before: &History, after: &History) -> Vec<Self> {
+        let places: HashMap<_, _> =
+            before.iter().enumerate().map(|(index, event)| (Arc::as_ptr(event), index)).collect();
+        let (mut fates, mut next, mut waiting) = (Vec::with_capacity(before.len()), 0, Vec::new());
+        let raw: Vec<_> = before.iter().map(|event| &**event).collect();
+        for (index, event) in after.iter().enumerate() {
             match places.get(&Arc::as_ptr(event)) {
                 Some(&place) if place >= next => {
-                    fates.between(&raw[next..place], &waiting);
+                    between(next, &raw[next..place], &waiting, &mut fates);
                     waiting.clear();
-                    fates.kept.push(event);
+                    fates.push(Self::Kept { before: place });
                     next = place + 1;
                 }
-                _ => waiting.push(&**event),
+                _ => waiting.push((index, &**event)),
             }
         }
-        fates.between(&raw[next..], &waiting);
-        let tokens = |events: &[&Event]| count_events(counter, events.iter().copied());
-        let (whole, rest) = (tokens(&fates.whole), tokens(&fates.rest));
-        Self {
-            kept: count_events(counter, fates.kept.iter().chain(&fates.rest).copied()),
-            dropped: tokens(&fates.dropped),
-            blanked: Tokens(whole.0.saturating_sub(rest.0)),
-            made: tokens(&fates.made),
-        }
+        between(next, &raw[next..], &waiting, &mut fates);
+        fates
     }
 }
 
-/// The events of two histories, by what became of them.
-#[derive(Default)]
-struct Fates<'a> {
-    kept: Vec<&'a Event>,
-    dropped: Vec<&'a Event>,
-    made: Vec<&'a Event>,
-    /// Events that were rewritten, and what is left of them.
-    whole: Vec<&'a Event>,
-    rest: Vec<&'a Event>,
+/// Adds the fates of the events between two that were kept; the first of the old ones has this index.
+fn between(first: usize, old: &[&Event], new: &[(usize, &Event)], fates: &mut Vec<Fate>) {
+    let mut new = new.iter().peekable();
+    for (before, event) in (first..).zip(old) {
+        let shape = shape(event);
+        while let Some((after, _)) = new.next_if(|(_, made)| self::shape(made).is_none()) {
+            fates.push(Fate::Made { after: *after });
+        }
+        match new.next_if(|(_, rest)| shape.is_some() && self::shape(rest) == shape) {
+            Some((after, _)) => fates.push(Fate::Blanked { before, after: *after }),
+            None => fates.push(Fate::Dropped { before }),
+        }
+    }
+    fates.extend(new.map(|(after, _)| Fate::Made { after: *after }));
 }
 
-impl<'a> Fates<'a> {
-    /// Adds the events between two that were kept.
-    fn between(&mut self, old: &[&'a Arc<Event>], new: &[&'a Event]) {
-        let mut new = new.iter().copied().peekable();
-        for event in old {
-            let shape = shape(event);
-            while let Some(made) = new.next_if(|made| self::shape(made).is_none()) {
-                self.made.push(made);
-            }
-            match new.next_if(|rest| shape.is_some() && self::shape(rest) == shape) {
-                Some(rest) => {
-                    self.whole.push(event);
-                    self.rest.push(rest);
+impl Changes {
+    /// Compares a history with what was kept of it, in linear time, as [`Fate::of_all`] does.
+    pub fn of(counter: &dyn TokenCounter, before: &History, after: &History) -> Self {
+        let (mut kept, mut dropped, mut made) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut whole, mut rest) = (Vec::new(), Vec::new());
+        for fate in Fate::of_all(before, after) {
+            match fate {
+                Fate::Kept { before: index } => kept.extend(before.get(index)),
+                Fate::Dropped { before: index } => dropped.extend(before.get(index)),
+                Fate::Made { after: index } => made.extend(after.get(index)),
+                Fate::Blanked { before: old, after: new } => {
+                    whole.extend(before.get(old));
+                    rest.extend(after.get(new));
                 }
-                None => self.dropped.push(event),
             }
         }
-        self.made.extend(new);
+        let tokens = |events: &[&Arc<Event>]| count_events(counter, events.iter().map(|event| &***event));
+        let blanked = Tokens(tokens(&whole).0.saturating_sub(tokens(&rest).0));
+        kept.extend(rest);
+        Self { kept: tokens(&kept), dropped: tokens(&dropped), blanked, made: tokens(&made) }
     }
 }
 
@@ -114,28 +143,10 @@ fn shape(event: &Event) -> Option<Shape<'_>> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use retrace_events::tokens::FourCharacters;
 
     use super::*;
-    use crate::histories::history;
+    use crate::histories::{Characters, history};
     use crate::{ClearToolResults, CompactContext, Compacted, SlidingWindow};
-
-    /// One token for every character, so that nothing is rounded.
-    struct Characters;
-
-    impl TokenCounter for Characters {
-        fn name(&self) -> &str {
-            "characters"
-        }
-
-        fn units(&self, text: &str) -> u64 {
-            FourCharacters.units(text)
-        }
-
-        fn tokens(&self, units: u64) -> Tokens {
-            Tokens(units)
-        }
-    }
 
     fn after(strategy: &dyn crate::Strategy, before: &History) -> History {
         match pollster::block_on(strategy.compact(before, &mut CompactContext::without_model())).unwrap() {

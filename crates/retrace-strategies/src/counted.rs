@@ -87,24 +87,8 @@ mod tests {
     use retrace_model::Prompt;
 
     use super::*;
+    use crate::histories::Characters;
     use crate::{Ask, SlidingWindow, Summarize};
-
-    /// One token for every character.
-    struct Characters;
-
-    impl TokenCounter for Characters {
-        fn name(&self) -> &str {
-            "characters"
-        }
-
-        fn units(&self, text: &str) -> u64 {
-            FourCharacters.units(text)
-        }
-
-        fn tokens(&self, units: u64) -> Tokens {
-            Tokens(units)
-        }
-    }
 
     /// Answers the first question, and none after it.
     struct Once(std::sync::atomic::AtomicBool);

@@ -1,10 +1,28 @@
-//! Histories for property tests.
+//! Histories for property tests, and how their characters are counted.
 
 use proptest::prelude::*;
+use retrace_events::tokens::{FourCharacters, TokenCounter, Tokens};
 use retrace_events::{
     Event, Extra, History, Marks, Media, MediaKind, MediaSource, Outcome, Part, PartBody, Raw, Request, Response,
     Summary, Thinking, ToolCall, ToolResult, Usage, UsageEvent,
 };
+
+/// One token for every character, so that nothing is rounded.
+pub(crate) struct Characters;
+
+impl TokenCounter for Characters {
+    fn name(&self) -> &str {
+        "characters"
+    }
+
+    fn units(&self, text: &str) -> u64 {
+        FourCharacters.units(text)
+    }
+
+    fn tokens(&self, units: u64) -> Tokens {
+        Tokens(units)
+    }
+}
 
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![4 => "[a-e]{1,3}( [a-e\n]{1,3})?", 1 => "[é世😀\u{301}\u{200d}<>]{1,4}"]

@@ -65,7 +65,7 @@ mod trigger;
 mod vectors;
 
 pub use cache::CacheKept;
-pub use changes::Changes;
+pub use changes::{Changes, Fate};
 pub use clamp_oversized::ClampOversizedMessages;
 pub use clear_tool_results::ClearToolResults;
 pub use compactor::{Compactor, OnRequest, Outcome, Pass, Sizes, WishRefused, compact};
