@@ -10,11 +10,12 @@ use std::sync::Arc;
 use retrace_events::tokens::{TokenCounter, Tokens, count_events, count_sent};
 use retrace_events::{Event, Extra, History, UsageEvent};
 use tracing::field::Empty;
-use tracing::{info_span, warn};
+use tracing::{Level, event, info_span, warn};
 
 use self::on_request::Wishes;
 pub use self::on_request::{OnRequest, WishRefused};
 use crate::context::{CompactContext, Spend};
+use crate::receipt::new_receipts;
 use crate::sizes::anchored;
 use crate::strategy::{CompactError, Compacted, Strategy};
 
@@ -102,7 +103,7 @@ pub struct Sizes {
 /// as a `usage` event of kind `compaction`.
 ///
 /// A compaction that changed something is a span `compact_messages`, opened and closed once it is done; its sizes are
-/// counted only if someone listens.
+/// counted only if someone listens. Each receipt that it put there is an event `compaction.receipt` in the span.
 pub async fn compact(strategy: &dyn Strategy, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
     let earlier = cx.spend().clone();
     let compacted = strategy.compact(history, cx).await;
@@ -145,7 +146,21 @@ fn trace(strategy: &dyn Strategy, before: &History, after: &History, counter: &d
     span.record("compaction.tokens_before", sizes.tokens_before.0);
     span.record("compaction.tokens_after", sizes.tokens_after.0);
     // A span that nobody enters is not exported by all.
-    drop(span.entered());
+    let _entered = span.entered();
+    for receipt in new_receipts(before, after) {
+        event!(
+            name: "compaction.receipt",
+            Level::INFO,
+            compaction.receipt.strategy = strategy.type_name(),
+            compaction.receipt.messages_dropped = attribute(receipt.events),
+            compaction.receipt.tokens_dropped = attribute(receipt.tokens),
+        );
+    }
+}
+
+/// A number as OpenTelemetry has it: what is unsigned arrives there as a text.
+fn attribute(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
 }
 
 impl Compactor {

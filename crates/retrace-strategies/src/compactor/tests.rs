@@ -13,10 +13,11 @@ use tracing::{Metadata, Subscriber};
 use super::*;
 use crate::{AskModel, SlidingWindow, Summarize, SummarizingCompaction, TailWindow, TieredCompaction};
 
-/// Keeps the fields of spans, and counts warnings.
+/// Keeps the fields of spans and of receipts, and counts warnings.
 #[derive(Default)]
 struct Spans {
     spans: Mutex<Vec<BTreeMap<&'static str, String>>>,
+    receipts: Mutex<Vec<BTreeMap<&'static str, String>>>,
     n_warnings: Mutex<usize>,
 }
 
@@ -47,8 +48,14 @@ impl Subscriber for Spans {
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn event(&self, _: &tracing::Event<'_>) {
-        *self.n_warnings.lock().unwrap() += 1;
+    fn event(&self, event: &tracing::Event<'_>) {
+        if event.metadata().name() == "compaction.receipt" {
+            let mut fields = BTreeMap::new();
+            event.record(&mut Fields(&mut fields));
+            self.receipts.lock().unwrap().push(fields);
+        } else {
+            *self.n_warnings.lock().unwrap() += 1;
+        }
     }
 
     fn enter(&self, _: &Id) {}
@@ -56,10 +63,16 @@ impl Subscriber for Spans {
     fn exit(&self, _: &Id) {}
 }
 
-/// What is traced meanwhile: the fields of spans, and how many warnings.
-fn traced(work: impl FnOnce()) -> (Vec<BTreeMap<&'static str, String>>, usize) {
+/// What is traced meanwhile.
+fn listening(work: impl FnOnce()) -> Arc<Spans> {
     let spans = Arc::new(Spans::default());
     tracing::subscriber::with_default(Arc::clone(&spans), work);
+    spans
+}
+
+/// What is traced meanwhile: the fields of spans, and how many warnings.
+fn traced(work: impl FnOnce()) -> (Vec<BTreeMap<&'static str, String>>, usize) {
+    let spans = listening(work);
     let n_warnings = *spans.n_warnings.lock().unwrap();
     let spans = spans.spans.lock().unwrap().clone();
     (spans, n_warnings)
@@ -110,6 +123,37 @@ fn an_edit_stays_and_is_one_span_with_its_sizes() {
     ];
     assert_eq!(spans, [wanted.map(|(key, value)| (key, value.to_owned())).into()]);
     assert_eq!(n_warnings, 0);
+}
+
+#[test]
+fn a_receipt_is_told_by_the_compaction_that_wrote_it() {
+    let receipts =
+        SlidingWindow { max_messages: Some(4), keep_messages: 3, receipts: true, ..SlidingWindow::default() };
+    let clamps = crate::ClampOversizedMessages {
+        max_part_chars: Some(200),
+        keep_head_chars: 10,
+        keep_tail_chars: 10,
+        ..crate::ClampOversizedMessages::default()
+    };
+    let (mut window, mut clamp) = (compactor(receipts), compactor(clamps));
+    let mut history = long(6);
+    let spans = listening(|| {
+        look(&mut window, &mut history);
+        // As many again: another receipt of the same words.
+        long(3).events().for_each(|event| history.push(event.clone()));
+        look(&mut window, &mut history);
+        // This one keeps the receipt that is there.
+        history.push(told(10, &"y".repeat(400)));
+        look(&mut clamp, &mut history);
+    });
+    let receipt = [
+        ("compaction.receipt.strategy", "\"SlidingWindow\""),
+        ("compaction.receipt.messages_dropped", "3"),
+        ("compaction.receipt.tokens_dropped", "30"),
+    ];
+    let receipt: BTreeMap<_, _> = receipt.map(|(key, value)| (key, value.to_owned())).into();
+    assert_eq!(spans.spans.lock().unwrap().len(), 3);
+    assert_eq!(*spans.receipts.lock().unwrap(), [receipt.clone(), receipt]);
 }
 
 #[test]
