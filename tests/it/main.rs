@@ -10,6 +10,7 @@ mod hostile;
 mod init;
 mod main_job;
 mod own_compaction;
+mod otlp;
 mod parts;
 mod program;
 mod score;

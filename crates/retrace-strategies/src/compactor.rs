@@ -141,10 +141,10 @@ fn trace(strategy: &dyn Strategy, before: &History, after: &History, counter: &d
         return;
     }
     let sizes = Sizes::of(before, after, counter);
-    span.record("compaction.messages_before", sizes.messages_before);
-    span.record("compaction.messages_after", sizes.messages_after);
-    span.record("compaction.tokens_before", sizes.tokens_before.0);
-    span.record("compaction.tokens_after", sizes.tokens_after.0);
+    span.record("compaction.messages_before", attribute(sizes.messages_before));
+    span.record("compaction.messages_after", attribute(sizes.messages_after));
+    span.record("compaction.tokens_before", attribute(sizes.tokens_before.0));
+    span.record("compaction.tokens_after", attribute(sizes.tokens_after.0));
     // A span that nobody enters is not exported by all.
     let _entered = span.entered();
     for receipt in new_receipts(before, after) {
