@@ -21,9 +21,11 @@ pub(crate) fn decode(answer: CompletionResponse, n_calls: usize) -> Result<Respo
     let message = AssistantMessage::new(answer.choice).with_origin(answer.origin);
     let provider_data = to_keep(&message);
     let mut calls = n_calls;
-    let content = message.content.iter().filter(|block| is_said(block)).filter_map(|block| part(block, &mut calls));
-    let mut response =
-        Response { content: content.collect(), usage: usage(&answer.usage), provider_data, ..Response::default() };
+    let content = parts(&message, |call| {
+        calls += 1;
+        call.id.provider().map_or_else(|| format!("call_{calls}"), |id| id.as_str().to_owned())
+    });
+    let mut response = Response { content, usage: usage(&answer.usage), provider_data, ..Response::default() };
     if let Some(origin) = message.origin {
         response.model = Some(origin.response_model.unwrap_or(origin.model));
     }
@@ -49,7 +51,12 @@ fn check_finish(answer: &CompletionResponse, finish: Option<&FinishReason>) -> R
     }
 }
 
-fn part(block: &AssistantContent, calls: &mut usize) -> Option<Part> {
+/// The parts of a turn, with the ids that its calls are to have.
+pub(crate) fn parts(message: &AssistantMessage, mut id: impl FnMut(&RigCall) -> String) -> Vec<Part> {
+    message.content.iter().filter(|block| is_said(block)).filter_map(|block| part(block, &mut id)).collect()
+}
+
+fn part(block: &AssistantContent, id: &mut impl FnMut(&RigCall) -> String) -> Option<Part> {
     match block {
         AssistantContent::Text(text) => Some(Part::text(&*text.text)),
         AssistantContent::Reasoning(reasoning) => {
@@ -58,11 +65,7 @@ fn part(block: &AssistantContent, calls: &mut usize) -> Option<Part> {
             Some(PartBody::Thinking(thinking).into())
         }
         AssistantContent::ToolCall(rendered) => {
-            *calls += 1;
-            let id = match rendered.id.provider() {
-                Some(id) => id.as_str().to_owned(),
-                None => format!("call_{calls}"),
-            };
+            let id = id(rendered);
             let (arguments, rebuilt) = arguments(rendered, block.native_item());
             Some(
                 PartBody::ToolCall(ToolCall {

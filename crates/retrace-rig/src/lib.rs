@@ -35,6 +35,11 @@
 //!
 //! With each [`Answer`](retrace_model::Answer) comes the hash of what was sent, read from the messages.
 //!
+//! # A loop that keeps rig's messages
+//!
+//! [`events_of`] makes events of a message and [`messages_of`] messages of a history, so that a strategy can compact what an
+//! agent of rig holds; the example `agent` does it before each request.
+//!
 //! # Keys
 //!
 //! A key comes from the environment variable that the provider or the configuration names, and goes nowhere but to the
@@ -47,6 +52,7 @@ mod errors;
 mod http;
 mod ids;
 mod media;
+mod messages;
 mod model;
 mod providers;
 mod render;
@@ -56,5 +62,6 @@ mod sent;
 mod target;
 
 pub use config::{ConfigError, Prices, RigConfig};
+pub use messages::{MessageError, events_of, messages_of};
 pub use model::RigModel;
 pub use providers::known_providers;

@@ -70,6 +70,16 @@ fn block(medium: &Media) -> Result<UserContent, ModelError> {
     block.ok_or_else(|| not_taken(medium))
 }
 
+/// A medium as an event holds it, if it is of a known type and its bytes or its address are there.
+pub(crate) fn held(kind: MediaKind, media_type: Option<&impl MimeType>, data: &DocumentSourceKind) -> Option<Media> {
+    let source = match data {
+        DocumentSourceKind::Base64(data) => MediaSource::Data(data.clone()),
+        DocumentSourceKind::Url(url) => MediaSource::Url(url.clone()),
+        _ => return None,
+    };
+    Some(Media { kind, media_type: media_type?.to_mime_type().to_owned(), source })
+}
+
 fn is_text(document: &Document) -> bool {
     document.media_type != Some(DocumentMediaType::PDF) && matches!(document.data, DocumentSourceKind::Base64(_))
 }

@@ -27,9 +27,11 @@ struct Stored {
 
 /// What is to be kept of a turn; nothing of one that is its texts and calls.
 pub(crate) fn to_keep(message: &AssistantMessage) -> Option<Raw> {
-    if message.content.iter().all(is_plain) {
-        return None;
-    }
+    if message.content.iter().all(is_plain) { None } else { stored(message) }
+}
+
+/// A turn as rig has it.
+pub(crate) fn stored(message: &AssistantMessage) -> Option<Raw> {
     Raw::of(&Stored { rig: message.clone() }).ok()
 }
 

@@ -9,49 +9,57 @@ use rig_core::providers::registry::Format;
 use serde_json::json;
 
 /// A model as messages are rendered for it.
-pub(crate) struct Target {
-    wire: Box<dyn ReplayTarget + Send + Sync>,
-    format: Format,
+pub(crate) enum Target {
+    /// This one.
+    Model { wire: Box<dyn ReplayTarget + Send + Sync>, format: Format },
+    /// Whichever rig sends them to, and it fits them to that model itself.
+    Any,
 }
 
 impl Target {
     pub(crate) fn new(wire: impl ReplayTarget + Send + Sync + 'static, format: Format) -> Self {
-        Self { wire: Box::new(wire), format }
+        Self::Model { wire: Box::new(wire), format }
     }
 
     /// Who answers, as rig compares it when it gives a provider its own items back.
-    pub(crate) fn origin(&self) -> Origin {
-        Origin::new(self.wire.api(), self.wire.provider(), self.wire.model())
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        let Self::Model { wire, .. } = self else { return None };
+        Some(Origin::new(wire.api(), wire.provider(), wire.model()))
     }
 
     pub(crate) fn made(&self, origin: &Origin) -> bool {
-        origin.same_model(&self.wire.api(), self.wire.provider(), self.wire.model())
+        let Self::Model { wire, .. } = self else { return true };
+        origin.same_model(&wire.api(), wire.provider(), wire.model())
     }
 
     /// Whether it has a flag for a failed result.
     pub(crate) fn flags_failures(&self) -> bool {
-        matches!(self.format, Format::Anthropic | Format::Gemini)
+        matches!(self, Self::Any | Self::Model { format: Format::Anthropic | Format::Gemini, .. })
     }
 
     pub(crate) fn takes_images(&self) -> bool {
-        self.wire.accepts(self.wire.model()).user_images
+        let Self::Model { wire, .. } = self else { return true };
+        wire.accepts(wire.model()).user_images
     }
 
     pub(crate) fn takes_tools(&self) -> bool {
-        self.wire.accepts(self.wire.model()).tools
+        let Self::Model { wire, .. } = self else { return true };
+        wire.accepts(wire.model()).tools
     }
 
     pub(crate) fn encodes(&self, media: Media<'_>) -> bool {
-        self.wire.encodes(self.wire.model(), media)
+        let Self::Model { wire, .. } = self else { return true };
+        wire.encodes(wire.model(), media)
     }
 
     /// Thinking that another program recorded of this very model, as the model wants it back. Anthropic's has all that
     /// it takes in its text and signature.
     pub(crate) fn signed_thinking(&self, response: &Response, thinking: &Thinking) -> Option<AssistantContent> {
+        let Self::Model { wire, format: Format::Anthropic } = self else { return None };
         let signature = thinking.signature.as_ref().filter(|signature| !signature.is_empty())?;
-        let model = self.wire.model();
+        let model = wire.model();
         let made_here = response.model.as_deref().is_some_and(|made| is_dated(made, model) || is_dated(model, made));
-        if self.format != Format::Anthropic || !made_here || self.wire.binds_context(model) {
+        if !made_here || wire.binds_context(model) {
             return None;
         }
         let item = json!({"type": "thinking", "thinking": thinking.text, "signature": signature});
@@ -60,7 +68,8 @@ impl Target {
 
     #[cfg(test)]
     pub(crate) fn wire(&self) -> &dyn ReplayTarget {
-        &*self.wire
+        let Self::Model { wire, .. } = self else { panic!("any model has no wire") };
+        &**wire
     }
 }
 

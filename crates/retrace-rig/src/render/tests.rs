@@ -213,7 +213,8 @@ fn check(name: &str, model: &RigModel, history: &History) -> Result<(), TestCase
             continue;
         }
         let turn = turns.next().unwrap_or_default();
-        let answer = CompletionResponse::new(turn.content, RigUsage::new(), target.origin(), serde_json::Value::Null);
+        let answer =
+            CompletionResponse::new(turn.content, RigUsage::new(), target.origin().unwrap(), serde_json::Value::Null);
         let decoded = decode(answer, 0).unwrap();
         prop_assert_eq!(what(&decoded.content.iter().collect::<Vec<_>>()), expected);
     }
@@ -260,7 +261,7 @@ fn stored(model: &RigModel) -> (AssistantMessage, Event) {
     let answer = CompletionResponse::new(
         turn.content.clone(),
         RigUsage::new(),
-        model.target().origin(),
+        model.target().origin().unwrap(),
         serde_json::Value::Null,
     );
     (turn, Event::Response(decode(answer, 0).unwrap()))
