@@ -107,6 +107,11 @@ impl<'a> RunContext<'a> {
         self.budget.forbids_request(&self.state().account, true).is_some()
     }
 
+    /// The name of the model.
+    pub fn model_name(&self) -> &'a str {
+        self.model.name()
+    }
+
     /// The context window of the model, if it is known.
     pub fn window(&self) -> Option<Tokens> {
         self.model.rules().window

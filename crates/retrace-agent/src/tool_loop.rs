@@ -100,6 +100,7 @@ impl ToolLoop {
         compacting.run = cx.run_so_far();
         compacting.counter = &*self.counter;
         compacting.window = cx.window();
+        compacting.model = Some(cx.model_name());
         let pass = compactor.before_request(history, &mut compacting).await;
         if let Some(usage) = pass.usage_event() {
             cx.note(&usage);

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use retrace_events::{Event, Outcome, Part, PartBody};
 
+use crate::bridge::notes;
+
 /// One element: what a part, or a result, shows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Element<'a> {
@@ -52,8 +54,7 @@ pub(crate) fn elements<'a>(events: impl Iterator<Item = (usize, &'a Event)>, sho
                 text: cut(escape(&result.text()), show.result_chars),
             })),
             Event::Summary(summary) if show.summaries => {
-                let text: Vec<_> = summary.content.iter().filter_map(Part::as_text).collect();
-                elements.push(Element { event: index, role: Role::Summary, text: escape(&text.join("\n")) });
+                elements.push(Element { event: index, role: Role::Summary, text: escape(&notes(summary)) });
             }
             Event::Summary(_) | Event::Usage(_) => {}
         }

@@ -16,6 +16,8 @@ pub struct CompactContext<'a> {
     pub counter: &'a dyn TokenCounter,
     /// The context window of the run's model, if known; for strategies that keep to a share of it.
     pub window: Option<Tokens>,
+    /// The name of the run's model, if known, such as `openai:gpt-4.1`; for strategies that say who wrote their notes.
+    pub model: Option<&'a str>,
     /// What the run has used so far.
     pub run: RunSoFar,
     /// What whoever wished for the compaction wants it to keep in view; for strategies that write prose.
@@ -102,6 +104,7 @@ impl<'a> CompactContext<'a> {
             spend: Spend::default(),
             counter: &FourCharacters,
             window: None,
+            model: None,
             run: RunSoFar::default(),
             focus: None,
         }
@@ -118,6 +121,7 @@ impl<'a> CompactContext<'a> {
             spend: self.spend.clone(),
             counter,
             window: self.window,
+            model: self.model,
             run: self.run,
             focus: self.focus,
         }

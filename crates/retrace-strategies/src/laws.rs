@@ -20,6 +20,7 @@ use retrace_events::{Event, History, Part, Response};
 use retrace_model::Prompt;
 
 use crate::anchors::{leading_prompts, pins};
+use crate::bridge::is_bridge;
 use crate::context::{Ask, CompactContext};
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 
@@ -73,7 +74,9 @@ async fn apply(
     summary: &str,
 ) -> (Result<Compacted, CompactError>, Vec<String>) {
     let notes = Notes { summary: summary.to_owned(), questions: Mutex::default() };
-    let compacted = strategy.compact(history, &mut CompactContext::new(&notes, 0)).await;
+    let mut cx = CompactContext::new(&notes, 0);
+    cx.model = Some("agent");
+    let compacted = strategy.compact(history, &mut cx).await;
     (compacted, notes.questions.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -193,9 +196,10 @@ fn nothing_vanishes(
     Ok(())
 }
 
-/// Whether a strategy put it there: a receipt, a warning, or a copy of what an earlier pass showed to the model.
+/// Whether a strategy put it there: a receipt, a warning, a line in front of a summary, or a copy of what an earlier pass
+/// showed to the model.
 fn is_note(part: &Part) -> bool {
-    part.marks.receipt.is_some() || part.marks.kept || part.is_request_scoped()
+    part.marks.receipt.is_some() || part.marks.kept || part.is_request_scoped() || is_bridge(part)
 }
 
 fn is_summary(event: &Event) -> bool {
@@ -295,6 +299,8 @@ mod tests {
                 keep_tokens,
                 preserve_first_user_message: flag,
                 incremental: third,
+                model: Some("other".to_owned()),
+                bridge_prefix: other,
                 keep_user_messages: tokens && other,
                 receipts: other,
                 tool_return_max_chars: None,

@@ -33,6 +33,7 @@ pub mod audit;
 pub mod laws;
 
 mod anchors;
+mod bridge;
 mod briefing;
 mod cache;
 mod changes;

@@ -9,6 +9,7 @@ use retrace_events::{Event, History, Part, PartBody, Request, Summary};
 use serde::{Deserialize, Serialize};
 
 use crate::anchors::{bring_back, first_user_event, leading_prompts};
+use crate::bridge::{self, bridge};
 use crate::briefing::{Show, cut, elements, escape};
 use crate::config::{BadSetting, at_least_one};
 use crate::context::CompactContext;
@@ -53,6 +54,9 @@ with_trigger! {
         pub keep_user_messages_max_chars: usize,
         /// Whether a note says how many events were summarized.
         pub receipts: bool,
+        /// Whether a first line of the summary says that another model wrote it, where the named one is of another family
+        /// than the agent's. A family is the name up to the first `-` or `/`, without the provider.
+        pub bridge_prefix: bool,
     }
 }
 
@@ -75,6 +79,7 @@ impl Default for SummarizingCompaction {
             keep_user_messages: false,
             keep_user_messages_max_chars: 20_000,
             receipts: false,
+            bridge_prefix: false,
         }
     }
 }
@@ -121,11 +126,11 @@ impl SummarizingCompaction {
         // The newest event stays, also if it is a summary.
         let newest_first = history.events().rev().filter(|event| is_turn(event));
         let previous = newest_first.skip(1).find_map(|event| match event {
-            Event::Summary(summary) if self.incremental => Some(text_of(summary)),
+            Event::Summary(summary) if self.incremental => Some(bridge::notes(summary)),
             _ => None,
         });
         let question = self.question(history, cut, previous.as_deref(), cx.focus);
-        let text = self.ask(question, cx).await?;
+        let content = self.ask(question, cx).await?;
 
         let newest = history.events().rev().position(is_turn).map_or(0, |back| history.len() - 1 - back);
         let is_updated = |(index, event): &(usize, &Arc<Event>)| {
@@ -140,7 +145,7 @@ impl SummarizingCompaction {
         let replaced = (n_cut.count() + n_updated) as u64;
 
         let mut head: Vec<Arc<Event>> = first.and_then(|first| self.task(history, first)).into_iter().collect();
-        let summary = Summary { content: vec![Part::text(text)], replaced, ..Summary::default() };
+        let summary = Summary { content, replaced, ..Summary::default() };
         head.push(Arc::new(Event::Summary(summary)));
         if self.receipts {
             let cut_off = history.events().take(cut).filter(|event| !is_receipt(event));
@@ -176,11 +181,15 @@ impl SummarizingCompaction {
         question
     }
 
-    async fn ask(&self, question: String, cx: &mut CompactContext<'_>) -> Result<String, CompactError> {
+    /// What a summary is to hold.
+    async fn ask(&self, question: String, cx: &mut CompactContext<'_>) -> Result<Vec<Part>, CompactError> {
         for _ in 0..MAX_ASKED {
-            let answer = cx.ask(&self.instructions, question.clone(), self.model.as_deref()).await?.text();
-            if !answer.trim().is_empty() {
-                return Ok(answer.trim().to_owned());
+            let answer = cx.ask(&self.instructions, question.clone(), self.model.as_deref()).await?;
+            let text = answer.text();
+            if !text.trim().is_empty() {
+                let asked = self.model.as_deref().filter(|_| self.bridge_prefix);
+                let is_bridged = asked.is_some_and(|asked| bridge::is_needed(cx.model, answer.model.as_deref(), asked));
+                return Ok(is_bridged.then(bridge).into_iter().chain([Part::text(text.trim())]).collect());
             }
         }
         Err(CompactError::EmptySummary)
@@ -261,10 +270,6 @@ fn leading_at(history: &History, index: usize) -> Vec<&Part> {
 
 fn is_among(part: &Part, parts: &[&Part]) -> bool {
     parts.iter().any(|other| std::ptr::eq(*other, part))
-}
-
-fn text_of(summary: &Summary) -> String {
-    summary.content.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n")
 }
 
 fn chars_or_all<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
@@ -397,6 +402,52 @@ mod tests {
         let compacted = pollster::block_on(strategy().compact(&history, &mut CompactContext::new(&ask, 0))).unwrap();
         let Compacted::Changed(kept) = compacted else { panic!("nothing was summarized") };
         assert!(kept.events().any(|event| *event == newest), "{kept:?}");
+    }
+
+    #[test]
+    fn notes_of_a_foreign_model_have_one_line_in_front_which_no_summarizer_is_shown() {
+        let summarized = |strategy: &SummarizingCompaction, history: &History| {
+            let ask = AskModel(ScriptedModel::new([Step::from("notes")]));
+            let mut cx = CompactContext::new(&ask, 0);
+            cx.model = Some("openai:gpt-4.1");
+            let Ok(Compacted::Changed(kept)) = pollster::block_on(strategy.compact(history, &mut cx)) else {
+                panic!("something is new");
+            };
+            (kept, ask.0.asked()[0].events[0].content()[0].as_text().unwrap().to_owned())
+        };
+        let content = |history: &History| {
+            let summaries = history.events().filter(|event| matches!(event, Event::Summary(_)));
+            summaries.map(|event| event.content().to_vec()).collect::<Vec<_>>()
+        };
+        let bridged = |strategy: SummarizingCompaction| SummarizingCompaction {
+            model: Some("anthropic:claude-haiku-4-5".to_owned()),
+            bridge_prefix: true,
+            ..strategy
+        };
+        for incremental in [true, false] {
+            let strategy = bridged(SummarizingCompaction { incremental, ..strategy() });
+            let mut history = History::from(vec![Event::request("go"), Event::answer("one"), Event::request("two")]);
+            for _ in 0..2 {
+                let (kept, question) = summarized(&strategy, &history);
+                assert_eq!(content(&kept), [vec![bridge(), Part::text("notes")]]);
+                assert!(!question.contains(bridge().as_text().unwrap()), "{question}");
+                history = kept;
+                [Event::answer("three"), Event::request("four")].into_iter().for_each(|event| history.push(event));
+            }
+            let asks_summarize = AskModel(ScriptedModel::new([Step::from("all")]));
+            let mut cx = CompactContext::new(&asks_summarize, 0);
+            pollster::block_on(crate::Summarize::new(1).compact(&history, &mut cx)).unwrap();
+            let shown = asks_summarize.0.asked()[0].events[0].content()[0].as_text().unwrap().to_owned();
+            assert!(shown.contains("earlier summary: notes\n"), "{shown}");
+        }
+        let history = History::from(vec![Event::request("go"), Event::answer("one"), Event::request("two")]);
+        for strategy in [
+            SummarizingCompaction { bridge_prefix: false, ..bridged(strategy()) },
+            SummarizingCompaction { model: Some("azure:gpt-4.1-nano".to_owned()), ..bridged(strategy()) },
+            SummarizingCompaction { model: None, ..bridged(strategy()) },
+        ] {
+            assert_eq!(content(&summarized(&strategy, &history).0), [vec![Part::text("notes")]]);
+        }
     }
 
     #[test]

@@ -4,13 +4,17 @@ use std::borrow::Cow;
 
 use retrace_events::{Event, Part, PartBody};
 
+use crate::bridge::is_bridge;
+
 /// One line for an event: who speaks, and what. Line breaks in it are spelled `\n`, so that no content can pass for a
 /// line of its own.
 pub(crate) fn line(event: &Event) -> String {
     match event {
         Event::Request(request) => format!("user: {}", content(&request.content)),
         Event::Response(response) => format!("assistant: {}", content(&response.content)),
-        Event::Summary(summary) => format!("earlier summary: {}", content(&summary.content)),
+        Event::Summary(summary) => {
+            format!("earlier summary: {}", content(summary.content.iter().filter(|part| !is_bridge(part))))
+        }
         Event::ToolResults(round) => {
             let results = round.results.iter().map(|result| {
                 let outcome = if result.outcome.is_blocked() { "failed" } else { "ok" };
@@ -23,8 +27,8 @@ pub(crate) fn line(event: &Event) -> String {
 }
 
 /// The parts that a summarizer can read, in order; the model's reasoning is left out.
-fn content(parts: &[Part]) -> String {
-    let shown = parts.iter().filter_map(|part| match &part.body {
+fn content<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
+    let shown = parts.into_iter().filter_map(|part| match &part.body {
         PartBody::Text(text) => Some(one_line(text)),
         PartBody::System(text) => Some(Cow::Owned(format!("(system) {}", one_line(text)))),
         PartBody::Media(media) => Some(Cow::Owned(format!("({})", media.kind.as_str()))),

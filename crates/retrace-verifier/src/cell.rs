@@ -67,6 +67,7 @@ impl Setup {
         let mut cx = CompactContext::new(self, seed);
         cx.counter = &*self.settings.counter;
         cx.window = self.model.rules().window;
+        cx.model = Some(self.model.name());
         cx.run = site.run_so_far;
         let strategy = Timed::new(&*self.strategies[name], self.settings.limits.strategy);
         let span = info_span!("compact", recording, cut = boundary.cut(), strategy = name);

@@ -143,6 +143,7 @@ async fn apply(
     };
     cx.counter = &*settings.counter;
     cx.window = asked.as_ref().and_then(|asked| asked.own.rules().window);
+    cx.model = asked.as_ref().map(|asked| asked.own.name());
     cx.focus = args.focus.as_deref();
     let limit = settings.limits.strategy;
     let pass = timeout(limit, compact(&**strategy, history, &mut cx)).await;
