@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may")]
 
+mod agent;
 mod answers;
 mod failures;
 mod page;
