@@ -27,8 +27,8 @@ pub enum MessageError {
 /// The events of a message: its results are one, what the user says besides is another. A turn that failed is never sent
 /// again, and makes none.
 ///
-/// A result that is structured becomes the text of its JSON. A turn of the model comes back from [`messages_of`] as it
-/// was, with all that its provider wants back, unless a strategy has changed it.
+/// The texts of a result come back from [`messages_of`] as one, and what is structured in it as the text of its JSON. A
+/// turn of the model comes back as it was, with all that its provider wants back, unless a strategy has changed it.
 ///
 /// ```
 /// use retrace_events::History;
