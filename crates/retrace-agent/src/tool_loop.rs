@@ -1,6 +1,8 @@
 //! The agent of the house: ask the model, run its calls, and again.
 
 use std::borrow::Cow;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
@@ -32,7 +34,8 @@ impl Default for ToolLoop {
 
 impl ToolLoop {
     /// A loop that compacts its history as it grows; every run starts with a copy of this compactor. A compaction that
-    /// fails leaves the history as it was, and the run goes on with it.
+    /// fails leaves the history as it was, and the run goes on with it. One that is to start early goes on beside the run,
+    /// and ends with it.
     ///
     /// Where the compactor grants wishes, the model is offered its [tool](Compactor::tool); a run whose toolbox has a tool
     /// of that name fails at once.
@@ -57,10 +60,12 @@ impl ToolLoop {
     async fn run(&self, mut history: History, cx: &RunContext<'_>) -> Result<Turn, AgentError> {
         let mut compactor = self.compactor.clone();
         let tools = tools(cx, compactor.as_ref())?;
-        let mut n = 0_u64;
+        let mut aside = None;
+        let mut n = 0_i64;
         loop {
             n += 1;
-            let round = self.round(&mut history, compactor.as_mut(), &tools, cx).instrument(info_span!("round", n));
+            let round = self.round(&mut history, compactor.as_mut(), &mut aside, &tools, cx);
+            let round = round.instrument(info_span!("round", n));
             match round.await {
                 Ok(Round::Called) => {}
                 Ok(Round::Answered) => return Ok(Turn::Ended(history)),
@@ -70,41 +75,67 @@ impl ToolLoop {
         }
     }
 
-    /// One answer of the model, and the results of its calls.
-    async fn round(
-        &self,
+    /// One answer of the model, and the results of its calls. `aside` is what goes on beside them.
+    async fn round<'a>(
+        &'a self,
         history: &mut History,
         mut compactor: Option<&mut Compactor>,
+        aside: &mut Option<BoxFuture<'a, ()>>,
         tools: &[ToolSpec],
-        cx: &RunContext<'_>,
+        cx: &'a RunContext<'_>,
     ) -> Result<Round, AgentError> {
         if let Some(compactor) = &mut compactor {
-            self.compact(history, compactor, cx).await;
+            self.compact(history, compactor, aside, cx).await;
         }
-        let response = cx.respond_with(history, tools).await?;
+        let response = beside(aside, cx.respond_with(history, tools)).await?;
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         history.push(Event::Response(response));
         if calls.is_empty() {
             return Ok(Round::Answered);
         }
         let own = calls.iter().map(|call| compactor.as_mut()?.answer(call, history, &*self.counter)).collect();
-        history.push(Event::results(run_calls(&calls, own, cx).await?));
+        history.push(Event::results(beside(aside, run_calls(&calls, own, cx)).await?));
         Ok(Round::Called)
     }
 
-    /// Compacts the history if it calls for it. What that cost is an event of the run.
-    async fn compact(&self, history: &mut History, compactor: &mut Compactor, cx: &RunContext<'_>) {
+    /// Compacts the history if it calls for it, or starts to, beside the run, if it will soon. What that cost is an event
+    /// of the run.
+    async fn compact<'a>(
+        &'a self,
+        history: &mut History,
+        compactor: &mut Compactor,
+        aside: &mut Option<BoxFuture<'a, ()>>,
+        cx: &'a RunContext<'_>,
+    ) {
         let asked = Asked { cx, others: &self.models };
-        // The context gives each question the seed of its model call.
-        let mut compacting = CompactContext::new(&asked, 0);
-        compacting.run = cx.run_so_far();
-        compacting.counter = &*self.counter;
-        compacting.window = cx.window();
-        compacting.model = Some(cx.model_name());
+        let mut compacting = self.compacting_in(&asked, cx);
+        if compactor.is_due(history, &compacting)
+            && let Some(early) = aside.take()
+        {
+            // It is on its way, and another one would cost as much again.
+            early.await;
+        }
         let pass = compactor.before_request(history, &mut compacting).await;
         if let Some(usage) = pass.usage_event() {
             cx.note(&usage);
         }
+        if let Some(start) = compactor.start_early(history, &compacting) {
+            *aside = Some(Box::pin(async move {
+                let asked = Asked { cx, others: &self.models };
+                start.run(&mut self.compacting_in(&asked, cx)).await;
+            }));
+        }
+    }
+
+    /// All that a strategy may reach.
+    fn compacting_in<'a>(&'a self, asked: &'a Asked<'_>, cx: &'a RunContext<'_>) -> CompactContext<'a> {
+        // It gives each question the seed of its model call.
+        let mut compacting = CompactContext::new(asked, 0);
+        compacting.run = cx.run_so_far();
+        compacting.counter = &*self.counter;
+        compacting.window = cx.window();
+        compacting.model = Some(cx.model_name());
+        compacting
     }
 }
 
@@ -112,6 +143,18 @@ impl ToolLoop {
 enum Round {
     Called,
     Answered,
+}
+
+/// Does some work while something else goes on beside it, which may end sooner or later.
+async fn beside<T>(aside: &mut Option<BoxFuture<'_, ()>>, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        if aside.as_mut().is_some_and(|aside| aside.as_mut().poll(cx).is_ready()) {
+            *aside = None;
+        }
+        work.as_mut().poll(cx)
+    })
+    .await
 }
 
 /// The tools that the model is offered: those of the toolbox, and the one by which it wishes for a compaction.

@@ -1,21 +1,25 @@
 //! Compaction in a running agent, and between runs: a history edited in place, a span for what changed, an account of
 //! what it cost.
 
+mod early;
 mod on_request;
+mod span;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use retrace_events::tokens::{TokenCounter, Tokens, count_events, count_sent};
 use retrace_events::{Event, Extra, History, UsageEvent};
-use tracing::field::Empty;
-use tracing::{Level, event, info_span, warn};
+use tracing::warn;
 
+use self::early::Early;
+pub use self::early::EarlyStart;
 use self::on_request::Wishes;
 pub use self::on_request::{OnRequest, WishRefused};
+use self::span::{Cause, trace};
 use crate::context::{CompactContext, Spend};
-use crate::receipt::new_receipts;
 use crate::sizes::anchored;
 use crate::strategy::{CompactError, Compacted, Strategy};
 
@@ -55,6 +59,10 @@ pub struct Compactor {
     /// The size that a history must grow beyond before it is compacted again, while its trigger stays true.
     held_up_to: Option<Tokens>,
     has_said: bool,
+    /// What was started early and has not been asked for yet.
+    early: Option<Early>,
+    /// How many of those run, of this one and its clones.
+    n_early: Arc<AtomicUsize>,
 }
 
 /// What came of one look at a history, or of one compaction.
@@ -106,13 +114,24 @@ pub struct Sizes {
 /// counted only if someone listens. Each receipt that it put there is an event `compaction.receipt` in the span.
 pub async fn compact(strategy: &dyn Strategy, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
     let earlier = cx.spend().clone();
+    compact_for(Cause::default(), &earlier, strategy, history, cx).await
+}
+
+/// As [`compact`], with what its span says of it, and what was spent before anything of it was.
+async fn compact_for(
+    cause: Cause,
+    earlier: &Spend,
+    strategy: &dyn Strategy,
+    history: &mut History,
+    cx: &mut CompactContext<'_>,
+) -> Pass {
     let compacted = strategy.compact(history, cx).await;
-    let mut pass = Pass { outcome: Outcome::Unchanged, spend: cx.spend().since(&earlier), still_due: false };
+    let mut pass = Pass { outcome: Outcome::Unchanged, spend: cx.spend().since(earlier), still_due: false };
     match compacted {
         Ok(Compacted::Unchanged) => {}
         Ok(Compacted::Changed(kept)) => {
             let before = std::mem::replace(history, kept);
-            trace(strategy, &before, history, cx.counter);
+            trace(strategy, &before, history, cx.counter, cause);
             pass.outcome = Outcome::Compacted { before };
             if let Some(usage) = pass.usage_event() {
                 history.push(usage);
@@ -127,46 +146,19 @@ pub async fn compact(strategy: &dyn Strategy, history: &mut History, cx: &mut Co
     pass
 }
 
-fn trace(strategy: &dyn Strategy, before: &History, after: &History, counter: &dyn TokenCounter) {
-    let span = info_span!(
-        "compact_messages",
-        gen_ai.conversation.compacted = true,
-        compaction.strategy = strategy.type_name(),
-        compaction.messages_before = Empty,
-        compaction.messages_after = Empty,
-        compaction.tokens_before = Empty,
-        compaction.tokens_after = Empty,
-    );
-    if span.is_disabled() {
-        return;
-    }
-    let sizes = Sizes::of(before, after, counter);
-    span.record("compaction.messages_before", attribute(sizes.messages_before));
-    span.record("compaction.messages_after", attribute(sizes.messages_after));
-    span.record("compaction.tokens_before", attribute(sizes.tokens_before.0));
-    span.record("compaction.tokens_after", attribute(sizes.tokens_after.0));
-    // A span that nobody enters is not exported by all.
-    let _entered = span.entered();
-    for receipt in new_receipts(before, after) {
-        event!(
-            name: "compaction.receipt",
-            Level::INFO,
-            compaction.receipt.strategy = strategy.type_name(),
-            compaction.receipt.messages_dropped = attribute(receipt.events),
-            compaction.receipt.tokens_dropped = attribute(receipt.tokens),
-        );
-    }
-}
-
-/// A number as OpenTelemetry has it: what is unsigned arrives there as a text.
-fn attribute(number: impl TryInto<i64>) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
-}
-
 impl Compactor {
     /// Compacts when the strategy's own trigger says so.
     pub fn new(strategy: Arc<dyn Strategy>) -> Self {
-        Self { strategy, max_events: None, wishes: None, stale: None, held_up_to: None, has_said: false }
+        Self {
+            strategy,
+            max_events: None,
+            wishes: None,
+            stale: None,
+            held_up_to: None,
+            has_said: false,
+            early: None,
+            n_early: Arc::default(),
+        }
     }
 
     /// Compacts when more than this many events count, too. Strategies that have no trigger of their own need it.
@@ -199,7 +191,7 @@ impl Compactor {
         let is_held = self.held_up_to.is_some_and(|most| self.size(history, cx.counter) <= most);
         let mut pass = Pass { outcome: Outcome::NotDue, spend: Spend::default(), still_due: false };
         if is_due && !is_held {
-            pass = compact(&*self.strategy, history, cx).await;
+            pass = self.compact_due(history, cx).await;
         }
         match (wish, &pass.outcome) {
             (Some(wish), Outcome::NotDue) => pass = self.grant(wish, history, cx).await,
@@ -227,7 +219,19 @@ impl Compactor {
         pass
     }
 
-    fn is_due(&self, history: &History, cx: &CompactContext<'_>) -> bool {
+    /// Compacts a history that calls for it, if need be: a compaction that was started early may be there.
+    async fn compact_due(&mut self, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
+        let earlier = cx.spend().clone();
+        let background = match self.early.take().map(|early| self.swap_in(early, history, cx)) {
+            Some(Ok(pass)) => return pass,
+            Some(Err(fate)) => Some(fate),
+            None => None,
+        };
+        compact_for(Cause { background, ..Cause::default() }, &earlier, &*self.strategy, history, cx).await
+    }
+
+    /// Whether a history calls for a compaction before the next request.
+    pub fn is_due(&self, history: &History, cx: &CompactContext<'_>) -> bool {
         self.exceeds_events(history) || self.strategy_is_due(history, cx)
     }
 

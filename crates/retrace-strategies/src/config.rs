@@ -63,6 +63,7 @@ struct Chain {
     max_fraction: Option<f64>,
     context_window: Option<u64>,
     fallback_context_window: u64,
+    background_start: Option<f64>,
 }
 
 impl Default for Tiers {
@@ -85,6 +86,7 @@ impl Default for Chain {
             max_fraction: None,
             context_window: None,
             fallback_context_window: FALLBACK_WINDOW,
+            background_start: None,
         }
     }
 }
@@ -217,9 +219,16 @@ impl Tiers {
 
 impl Chain {
     fn build(self) -> FallbackCompaction {
-        let Self { chain, max_tokens, max_fraction, context_window, fallback_context_window } = self;
+        let Self { chain, max_tokens, max_fraction, context_window, fallback_context_window, background_start } = self;
         let chain = chain.into_iter().map(StrategyConfig::build).collect();
-        FallbackCompaction { chain, max_tokens, max_fraction, context_window, fallback_context_window }
+        FallbackCompaction {
+            chain,
+            max_tokens,
+            max_fraction,
+            context_window,
+            fallback_context_window,
+            background_start,
+        }
     }
 }
 

@@ -72,6 +72,13 @@ pub struct Spend {
 }
 
 impl Spend {
+    /// Adds what something else spent.
+    pub fn add(&mut self, other: &Self) {
+        self.n_model_calls = self.n_model_calls.saturating_add(other.n_model_calls);
+        self.question_tokens += other.question_tokens;
+        self.usage.add(&other.usage);
+    }
+
     /// What was spent since it was `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         let less = |now: Option<u64>, then: Option<u64>| now.map(|now| now.saturating_sub(then.unwrap_or(0)));

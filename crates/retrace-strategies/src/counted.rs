@@ -48,6 +48,11 @@ impl Strategy for Counted {
         self.strategy.is_due(history, window, &*self.counter)
     }
 
+    fn early(&self, history: &History, window: Option<Tokens>, _: &dyn TokenCounter) -> Option<Arc<dyn Strategy>> {
+        let early = self.strategy.early(history, window, &*self.counter)?;
+        Some(Arc::new(Self::new(early, Arc::clone(&self.counter))))
+    }
+
     fn models(&self) -> Vec<&str> {
         self.strategy.models()
     }

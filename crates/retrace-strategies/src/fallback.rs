@@ -9,6 +9,7 @@ use retrace_events::tokens::{TokenCounter, Tokens};
 use crate::anchors::with_pins;
 use crate::config::BadSetting;
 use crate::context::CompactContext;
+use crate::sizes::anchored;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 use crate::trigger::{FALLBACK_WINDOW, Trigger, Window, is_of_trigger};
 
@@ -26,6 +27,8 @@ pub struct FallbackCompaction {
     pub context_window: Option<u64>,
     /// The context window where the model's is not known.
     pub fallback_context_window: u64,
+    /// From this share of the trigger on, its first strategy is started beside the agent.
+    pub background_start: Option<f64>,
 }
 
 impl FallbackCompaction {
@@ -37,12 +40,19 @@ impl FallbackCompaction {
             max_fraction: None,
             context_window: None,
             fallback_context_window: FALLBACK_WINDOW,
+            background_start: None,
         }
     }
 
     pub(crate) fn check(&self) -> Result<(), BadSetting> {
         if self.chain.is_empty() {
             return Err(BadSetting::new("chain", "is missing or empty: list strategies, the preferred one first"));
+        }
+        if let Some(share) = self.background_start {
+            if !(share > 0.0 && share < 1.0) {
+                return Err(BadSetting::new("background_start", "is a share of the trigger above 0 and below 1"));
+            }
+            return self.trigger().check_tokens_set("background_start");
         }
         self.trigger().check()
     }
@@ -88,6 +98,19 @@ impl Strategy for FallbackCompaction {
 
     fn is_due(&self, history: &History, window: Option<Tokens>, counter: &dyn TokenCounter) -> bool {
         self.trigger().fires(history, window, counter)
+    }
+
+    fn early(
+        &self,
+        history: &History,
+        window: Option<Tokens>,
+        counter: &dyn TokenCounter,
+    ) -> Option<Arc<dyn Strategy>> {
+        let most = self.trigger().most_tokens(window)?;
+        let is_near = anchored(counter, history).0 as f64 > most.0 as f64 * self.background_start?;
+        // Alone in a chain, so that its pins come back as they would there.
+        let first = Self { background_start: None, ..Self::new(self.chain.first().map(Arc::clone)) };
+        is_near.then(|| Arc::new(first) as Arc<dyn Strategy>)
     }
 
     fn models(&self) -> Vec<&str> {

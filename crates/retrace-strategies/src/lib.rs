@@ -69,7 +69,7 @@ pub use cache::CacheKept;
 pub use changes::{Changes, Fate};
 pub use clamp_oversized::ClampOversizedMessages;
 pub use clear_tool_results::ClearToolResults;
-pub use compactor::{Compactor, OnRequest, Outcome, Pass, Sizes, WishRefused, compact};
+pub use compactor::{Compactor, EarlyStart, OnRequest, Outcome, Pass, Sizes, WishRefused, compact};
 pub use config::{BadSetting, StrategyConfig};
 pub use context::{Ask, AskModel, CompactContext, RunSoFar, Spend};
 pub use counted::Counted;

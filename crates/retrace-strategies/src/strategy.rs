@@ -38,6 +38,17 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// What to run on a copy of this history now, beside the agent, since the history will soon call for the strategy; the
+    /// result stands in for the copy once it does. Nothing unless the strategy is to be started early.
+    fn early(
+        &self,
+        _history: &History,
+        _window: Option<Tokens>,
+        _counter: &dyn TokenCounter,
+    ) -> Option<Arc<dyn Strategy>> {
+        None
+    }
+
     /// The models that it asks for by name.
     fn models(&self) -> Vec<&str> {
         Vec::new()

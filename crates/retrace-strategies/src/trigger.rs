@@ -53,6 +53,14 @@ impl Trigger {
         self.window.check()
     }
 
+    /// As [`check`](Self::check), where a setting needs one that goes by tokens.
+    pub(crate) fn check_tokens_set(&self, setting: &'static str) -> Result<(), BadSetting> {
+        if self.max_tokens.is_none() && self.max_fraction.is_none() {
+            return Err(BadSetting::new(setting, "is a share of the trigger: set `max_tokens` or `max_fraction`"));
+        }
+        self.check()
+    }
+
     /// As [`check`](Self::check), where the strategy needs a trigger.
     pub(crate) fn check_set(&self) -> Result<(), BadSetting> {
         if !self.is_set() {

@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_core::future::BoxFuture;
-use proptest::prelude::*;
+use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 use retrace_env::{FnTool, NoArguments, ToolOutput};
 use retrace_events::tokens::Tokens;
 use retrace_events::{Event, Outcome, Part, Response, ToolCall, ToolResult, Usage};
 use retrace_model::{Answer, ModelError, Prompt, ScriptedModel, Step};
-use retrace_strategies::{Compactor, OnRequest, Summarize, SummarizingCompaction, TailWindow};
+use retrace_strategies::{
+    Compactor, FallbackCompaction, OnRequest, Strategy, Summarize, SummarizingCompaction, TailWindow,
+};
 
 use super::*;
 use crate::context::yield_once;
@@ -576,4 +578,23 @@ fn a_strategy_may_ask_another_model_by_name_and_it_counts() {
     let (rollout, _) =
         pollster::block_on(run(&model, &toolbox, budget).execute(&compacting.model("scribe", scribe.clone())));
     assert_eq!((rollout.end, scribe.asked().len(), model.asked().len()), (EndReason::Answer, 2, 3));
+}
+
+#[test]
+fn a_compaction_that_is_started_early_goes_on_beside_the_run_and_stands_in_when_it_is_due() {
+    let script = (0..10).map(|_| calls(&["work"])).chain(["done".into()]);
+    let (model, ran) = (ScriptedModel::new(script), Arc::default());
+    let (toolbox, scribe) = (toolbox(&ran), Arc::new(ScriptedModel::new(["so far"])));
+    let first: [Arc<dyn Strategy>; 1] = [Arc::new(Summarize { model: Some("scribe".to_owned()), ..Summarize::new(2) })];
+    let fallback =
+        FallbackCompaction { max_tokens: Some(20), background_start: Some(0.75), ..FallbackCompaction::new(first) };
+    let compacting = ToolLoop::compacting(Compactor::new(Arc::new(fallback))).model("scribe", scribe.clone());
+    let (rollout, history) = pollster::block_on(run(&model, &toolbox, Budget::default()).execute(&compacting));
+    assert_eq!((rollout.end, scribe.asked().len()), (EndReason::Answer, 1));
+    // It was asked of seven rounds, and was used after nine, with the two since and what it cost.
+    let question = format!("{:?}", scribe.asked()[0].events);
+    assert_eq!(question.matches("ok: done").count(), 6, "the newest round is kept: {question}");
+    let lengths: Vec<_> = model.asked().iter().map(|asked| asked.events.len()).collect();
+    assert_eq!(lengths, [1, 3, 5, 7, 9, 11, 13, 15, 17, 8, 10]);
+    assert_eq!(history.unwrap().events().filter(|event| matches!(event, Event::Summary(_))).count(), 1);
 }

@@ -5,7 +5,8 @@ use retrace_events::{Extra, History, Outcome, ToolCall, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Compactor, Pass, compact};
+use super::span::Cause;
+use super::{Compactor, Pass, compact_for};
 use crate::context::CompactContext;
 
 /// The name of the tool.
@@ -163,9 +164,11 @@ impl Compactor {
         if let Some(wishes) = &mut self.wishes {
             wishes.n_granted += 1;
         }
-        let Some(focus) = &wish.focus else { return compact(&*self.strategy, history, cx).await };
+        let cause = Cause { model_requested: true, ..Cause::default() };
+        let earlier = cx.spend().clone();
+        let Some(focus) = &wish.focus else { return compact_for(cause, &earlier, &*self.strategy, history, cx).await };
         let mut focused = cx.focusing(focus);
-        let pass = compact(&*self.strategy, history, &mut focused).await;
+        let pass = compact_for(cause, &earlier, &*self.strategy, history, &mut focused).await;
         let spend = focused.spend().clone();
         cx.go_on_from(spend);
         pass

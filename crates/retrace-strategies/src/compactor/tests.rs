@@ -1,5 +1,7 @@
 //! When a history is compacted, what is said of it, and what a wish is worth.
 
+mod early;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Mutex;

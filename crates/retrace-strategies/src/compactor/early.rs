@@ -1,0 +1,158 @@
+//! Compaction that is started early: it runs beside the agent on a copy of the history, and what it left stands in for the
+//! copy once the history calls for it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use retrace_events::History;
+use retrace_events::tokens::Tokens;
+
+use super::span::{Cause, trace};
+use super::{Compactor, Outcome, Pass};
+use crate::context::{CompactContext, Spend};
+use crate::strategy::{CompactError, Compacted, Strategy};
+
+/// So many run at once, for a compactor and all its clones.
+const MAX_AT_ONCE: usize = 8;
+
+/// A compaction to run beside the agent, from [`Compactor::start_early`]. Dropped, it is as if it had never been.
+#[must_use = "it does nothing until it is run"]
+pub struct EarlyStart {
+    strategy: Arc<dyn Strategy>,
+    copy: History,
+    result: Arc<Mutex<Option<Finished>>>,
+    _permit: Permit,
+}
+
+/// What came of it.
+struct Finished {
+    compacted: Result<Compacted, CompactError>,
+    spend: Spend,
+}
+
+/// An early compaction, as the compactor remembers it.
+#[derive(Clone)]
+pub(super) struct Early {
+    copy: History,
+    window: Option<Tokens>,
+    model: Option<String>,
+    result: Arc<Mutex<Option<Finished>>>,
+}
+
+/// What became of an early compaction when the history called for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It stands in for its copy.
+    Used,
+    /// It is not there yet, the history or the model is another by now, or it left too much.
+    Stale,
+    /// It failed.
+    Failed,
+}
+
+impl Fate {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Used => "used",
+            Self::Stale => "stale",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One of those that may run at once.
+struct Permit(Arc<AtomicUsize>);
+
+impl Permit {
+    fn of(running: &Arc<AtomicUsize>) -> Option<Self> {
+        let one_more = |n| (n < MAX_AT_ONCE).then_some(n + 1);
+        running.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()?;
+        Some(Self(Arc::clone(running)))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl EarlyStart {
+    /// Compacts the copy. A loop polls this beside its next request, or spawns it.
+    pub async fn run(self, cx: &mut CompactContext<'_>) {
+        let earlier = cx.spend().clone();
+        let compacted = self.strategy.compact(&self.copy, cx).await;
+        let finished = Finished { compacted, spend: cx.spend().since(&earlier) };
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);
+    }
+}
+
+impl Compactor {
+    /// The compaction to start now, beside the next request, where the strategy wants to be started early: a
+    /// [`FallbackCompaction`](crate::FallbackCompaction) with a `background_start`. There is one at a time for each
+    /// conversation.
+    ///
+    /// Once the history [is due](Self::is_due), what it left stands in for the events that it was started on, and what came
+    /// since follows unchanged. A loop that waits for it then, before it calls [`before_request`](Self::before_request),
+    /// pays for no second one.
+    pub fn start_early(&mut self, history: &History, cx: &CompactContext<'_>) -> Option<EarlyStart> {
+        if self.early.is_some() || self.is_due(history, cx) {
+            return None;
+        }
+        let corrected = self.corrected(history);
+        let strategy = self.strategy.early(corrected.as_ref().unwrap_or(history), cx.window, cx.counter)?;
+        let permit = Permit::of(&self.n_early)?;
+        let result = Arc::default();
+        self.early = Some(Early {
+            copy: history.clone(),
+            window: cx.window,
+            model: cx.model.map(str::to_owned),
+            result: Arc::clone(&result),
+        });
+        Some(EarlyStart { strategy, copy: history.clone(), result, _permit: permit })
+    }
+
+    /// Puts what an early compaction left in the place of its copy, if it can be used; else says why not. What
+    /// it spent is booked either way.
+    pub(super) fn swap_in(
+        &mut self,
+        early: Early,
+        history: &mut History,
+        cx: &mut CompactContext<'_>,
+    ) -> Result<Pass, Fate> {
+        let finished = early.result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Finished { compacted, spend }) = finished else { return Err(Fate::Stale) };
+        cx.spend.add(&spend);
+        let left = match compacted {
+            Ok(Compacted::Changed(left)) => left,
+            Ok(Compacted::Unchanged) => return Err(Fate::Stale),
+            Err(_) => return Err(Fate::Failed),
+        };
+        let is_same_model = early.window == cx.window && early.model.as_deref() == cx.model;
+        if !is_same_model || !starts_with(history, &early.copy) {
+            return Err(Fate::Stale);
+        }
+        let since = history.iter().skip(early.copy.len());
+        let swapped = History::new(left.iter().chain(since).map(Arc::clone).collect::<Vec<_>>());
+        let stale = self.stale.clone();
+        self.note_removed(history, &swapped, cx.counter);
+        let leaves_too_much = self.is_due(&swapped, cx);
+        self.stale = stale;
+        if leaves_too_much {
+            return Err(Fate::Stale);
+        }
+        let before = std::mem::replace(history, swapped);
+        let cause = Cause { background: Some(Fate::Used), ..Cause::default() };
+        trace(&*self.strategy, &before, history, cx.counter, cause);
+        let pass = Pass { outcome: Outcome::Compacted { before }, spend, still_due: false };
+        if let Some(usage) = pass.usage_event() {
+            history.push(usage);
+        }
+        Ok(pass)
+    }
+}
+
+fn starts_with(history: &History, start: &History) -> bool {
+    history.len() >= start.len()
+        && history.iter().zip(start.iter()).all(|(event, copied)| Arc::ptr_eq(event, copied) || event == copied)
+}
