@@ -245,10 +245,12 @@ impl SummarizingCompaction {
     }
 }
 
-/// Whether an event before the cut is nothing new: it stays, or was summarized before.
+/// Whether an event before the cut is nothing new: it stays, was summarized before, or is no turn.
 fn stays(event: &Event) -> bool {
     let is_old = |part: &Part| {
-        matches!(part.body, PartBody::System(_)) || part.marks.pinned || part.marks.receipt.is_some() || part.marks.kept
+        let marks = &part.marks;
+        let is_noted = marks.pinned || marks.receipt.is_some() || marks.kept || part.is_request_scoped();
+        is_noted || matches!(part.body, PartBody::System(_))
     };
     match event {
         Event::Summary(_) | Event::Usage(_) => true,
@@ -402,6 +404,17 @@ mod tests {
         let compacted = pollster::block_on(strategy().compact(&history, &mut CompactContext::new(&ask, 0))).unwrap();
         let Compacted::Changed(kept) = compacted else { panic!("nothing was summarized") };
         assert!(kept.events().any(|event| *event == newest), "{kept:?}");
+    }
+
+    #[test]
+    fn a_warning_ahead_of_the_cut_is_nothing_new() {
+        let mut warning = Part::text("hurry");
+        warning.marks.scope = Some("request".to_owned());
+        let summary = Event::Summary(Summary { content: vec![Part::text("notes")], ..Summary::default() });
+        let warning = Event::Request(Request { content: vec![warning], ..Request::default() });
+        let history = History::from(vec![summary, warning, Event::request("go on")]);
+        let compacted = pollster::block_on(strategy().compact(&history, &mut CompactContext::without_model()));
+        assert_eq!(compacted, Ok(Compacted::Unchanged));
     }
 
     #[test]
