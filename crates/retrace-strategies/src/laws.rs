@@ -34,8 +34,8 @@ pub struct BrokenLaw {
     pub how: String,
 }
 
-/// Applies a strategy to a history and holds the outcome against the laws. A question to a model is answered with
-/// `summary`.
+/// Applies a strategy to a history and holds the outcome against the laws. A question to a model is answered with what
+/// `answer` makes of it; the same question is to get the same answer.
 ///
 /// What the strategy returned is given back, for a test that wants to know more of it.
 ///
@@ -44,9 +44,9 @@ pub struct BrokenLaw {
 pub async fn check(
     strategy: &dyn Strategy,
     history: &History,
-    summary: &str,
+    answer: &(dyn Fn(&str) -> String + Sync),
 ) -> Result<Result<Compacted, CompactError>, BrokenLaw> {
-    let (compacted, questions) = apply(strategy, history, summary).await;
+    let (compacted, questions) = apply(strategy, history, answer).await;
     if !strategy.business().may_ask() && !questions.is_empty() {
         return broken(9, "a model was asked".to_owned());
     }
@@ -60,7 +60,7 @@ pub async fn check(
     order_is_kept(history, after)?;
     nothing_vanishes(strategy.business(), history, after, &questions)?;
     if strategy.settles() {
-        let (again, questions) = apply(strategy, after, summary).await;
+        let (again, questions) = apply(strategy, after, answer).await;
         if !questions.is_empty() || again != Ok(Compacted::Unchanged) {
             return broken(7, format!("a second pass gives {again:?}"));
         }
@@ -71,30 +71,30 @@ pub async fn check(
 async fn apply(
     strategy: &dyn Strategy,
     history: &History,
-    summary: &str,
+    answer: &(dyn Fn(&str) -> String + Sync),
 ) -> (Result<Compacted, CompactError>, Vec<String>) {
-    let notes = Notes { summary: summary.to_owned(), questions: Mutex::default() };
+    let notes = Notes { answer, questions: Mutex::default() };
     let mut cx = CompactContext::new(&notes, 0);
     cx.model = Some("agent");
     let compacted = strategy.compact(history, &mut cx).await;
     (compacted, notes.questions.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Answers every question with one summary, and notes the questions.
-struct Notes {
-    summary: String,
+/// Answers every question, and notes it.
+struct Notes<'n> {
+    answer: &'n (dyn Fn(&str) -> String + Sync),
     questions: Mutex<Vec<String>>,
 }
 
-impl Ask for Notes {
+impl Ask for Notes<'_> {
     fn ask<'a>(
         &'a self,
         prompt: &'a Prompt<'a>,
         _model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Response, CompactError>> {
-        let question = prompt.history.events().flat_map(Event::content).filter_map(Part::as_text).collect();
+        let question: String = prompt.history.events().flat_map(Event::content).filter_map(Part::as_text).collect();
+        let answer = Response { content: vec![Part::text((self.answer)(&question))], ..Response::default() };
         self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(question);
-        let answer = Response { content: vec![Part::text(&*self.summary)], ..Response::default() };
         Box::pin(std::future::ready(Ok(answer)))
     }
 }
@@ -232,7 +232,7 @@ mod tests {
         #[test]
         fn the_menu_obeys_the_laws(history in history(), target in 0_usize..10, flags: [bool; 4]) {
             for strategy in &menu(target, flags) {
-                let compacted = pollster::block_on(check(&**strategy, &history, "a summary"));
+                let compacted = pollster::block_on(check(&**strategy, &history, &answer));
                 prop_assert!(matches!(compacted, Ok(Ok(_))), "{}: {compacted:?}", strategy.kind());
             }
         }
@@ -248,9 +248,9 @@ mod tests {
             let menu = menu(target, flags);
             let tiers: Vec<_> = picks.into_iter().map(|pick| Arc::clone(&menu[pick])).collect();
             let tiered = TieredCompaction::new(tiers.clone(), target_tokens);
-            let compacted = pollster::block_on(check(&tiered, &history, "a summary"));
+            let compacted = pollster::block_on(check(&tiered, &history, &answer));
             prop_assert!(matches!(compacted, Ok(Ok(_))), "{:?}: {compacted:?}", kinds(&tiers));
-            let compacted = pollster::block_on(check(&FallbackCompaction::new(tiers.clone()), &history, "a summary"));
+            let compacted = pollster::block_on(check(&FallbackCompaction::new(tiers.clone()), &history, &answer));
             prop_assert!(matches!(compacted, Ok(Ok(_))), "{:?}: {compacted:?}", kinds(&tiers));
         }
     }
@@ -269,11 +269,15 @@ mod tests {
             let tiered: Arc<dyn Strategy> = Arc::new(TieredCompaction::new(menu.clone(), target as u64));
             let fallback: Arc<dyn Strategy> = Arc::new(FallbackCompaction::new(menu.clone()));
             for strategy in menu.iter().chain([&tiered, &fallback]) {
-                let compacted = pollster::block_on(check(&**strategy, &history, answer));
+                let compacted = pollster::block_on(check(&**strategy, &history, &|_| answer.to_owned()));
                 let is_empty = matches!(compacted, Ok(Err(CompactError::EmptySummary))) && answer.trim().is_empty();
                 prop_assert!(is_empty || matches!(compacted, Ok(Ok(_))), "{}: {compacted:?}", strategy.kind());
             }
         }
+    }
+
+    fn answer(_question: &str) -> String {
+        "a summary".to_owned()
     }
 
     fn kinds(strategies: &[Arc<dyn Strategy>]) -> Vec<&'static str> {
@@ -359,7 +363,7 @@ mod tests {
             Event::request("and now?"),
         ]);
         let law = |business, function: fn(&History) -> History| {
-            pollster::block_on(check(&Rogue(business, function), &history, "s")).map_err(|broken| broken.law)
+            pollster::block_on(check(&Rogue(business, function), &history, &answer)).map_err(|broken| broken.law)
         };
         macro_rules! keeping {
             ($($index:literal)*) => { |history| {
