@@ -62,6 +62,15 @@ pub(crate) fn elements<'a>(events: impl Iterator<Item = (usize, &'a Event)>, sho
     elements
 }
 
+/// The elements of these events as they stand in the transcript.
+pub(crate) fn rendered<'a>(events: impl Iterator<Item = &'a Event>, show: Show) -> String {
+    let mut transcript = String::new();
+    for element in elements(events.enumerate(), show) {
+        element.write(&mut transcript);
+    }
+    transcript
+}
+
 /// Plain texts that stand side by side are one element.
 fn of_request<'a>(event: usize, content: &'a [Part], elements: &mut Vec<Element<'a>>) {
     let mut run: Vec<&str> = Vec::new();
@@ -99,7 +108,7 @@ fn of_response(event: usize, part: &Part) -> Option<Element<'_>> {
 
 impl Element<'_> {
     /// The element as it stands in the transcript.
-    pub(crate) fn write(&self, transcript: &mut String) {
+    fn write(&self, transcript: &mut String) {
         let text = &self.text;
         // Writing to a text cannot fail.
         let _ = match self.role {
