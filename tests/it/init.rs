@@ -40,5 +40,5 @@ fn the_menu_lists_every_strategy_with_its_settings() {
     }
     assert!(said.lines().all(|line| line.chars().count() <= 100));
     let json = retrace_in(std::env::temp_dir().as_path(), &["strategies", "--json"]).json();
-    assert_eq!(json.as_array().unwrap().len(), 11);
+    assert_eq!(json.as_array().unwrap().len(), 12);
 }

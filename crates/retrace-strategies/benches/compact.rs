@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use divan::{Bencher, counter::ItemsCount};
 use retrace_events::{Event, History, Outcome, Part, Request, Response, ToolCall, ToolResult, Usage};
-use retrace_model::{ScriptedModel, Step};
+use retrace_model::{Prompt, ScriptedModel, Step};
 use retrace_strategies::{
-    AskModel, ClampOversizedMessages, ClearToolResults, CompactContext, DeduplicateFileReads, FileKey, Identity,
-    LimitWarner, ReadTool, SlidingWindow, Strategy, Summarize, SummarizingCompaction, TailWindow, TieredCompaction,
+    Ask, AskModel, BoxFuture, ClampOversizedMessages, ClearToolResults, CompactContext, CompactError,
+    DeduplicateFileReads, FileKey, Identity, LimitWarner, ReadTool, RelevanceCompaction, SlidingWindow, Strategy,
+    Summarize, SummarizingCompaction, TailWindow, TieredCompaction,
 };
 
 fn main() {
@@ -170,6 +171,33 @@ fn summarize(bencher: Bencher<'_, '_>, case: Case) {
 #[divan::bench(args = CASES)]
 fn summarizing(bencher: Bencher<'_, '_>, case: Case) {
     compact(bencher, case, SummarizingCompaction { keep_messages: case.1 / 2, ..SummarizingCompaction::default() });
+}
+
+/// Every step is new to it.
+#[divan::bench(args = CASES)]
+fn relevance(bencher: Bencher<'_, '_>, case: Case) {
+    let history = case.history();
+    let target_tokens = Some(50 * case.1 as u64);
+    bencher
+        .counter(ItemsCount::new(case.1))
+        .with_inputs(|| RelevanceCompaction { target_tokens, ..RelevanceCompaction::default() })
+        .bench_refs(|strategy| {
+            pollster::block_on(strategy.compact(&history, &mut CompactContext::new(&Judge, 0)))
+                .expect("it rates all steps")
+        });
+}
+
+/// Rates all steps of a question alike.
+struct Judge;
+
+impl Ask for Judge {
+    fn ask<'a>(&'a self, prompt: &'a Prompt<'a>, _: Option<&'a str>) -> BoxFuture<'a, Result<Response, CompactError>> {
+        let texts = prompt.history.events().flat_map(Event::content).filter_map(Part::as_text);
+        let n_steps: usize = texts.map(|text| text.matches("<agent_step number=").count()).sum();
+        let ratings: Vec<_> = (1..=n_steps).map(|number| format!("\"{number}\": [50, 50]")).collect();
+        let content = vec![Part::text(format!("{{{}}}", ratings.join(", ")))];
+        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
+    }
 }
 
 fn clear() -> ClearToolResults {

@@ -1,5 +1,6 @@
 //! What a summarizer is shown: the events as elements of a transcript, which nothing in them can forge.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use retrace_events::{Event, Outcome, Part, PartBody};
@@ -28,7 +29,19 @@ pub(crate) enum Role<'a> {
 }
 
 /// The words that the transcript's own marks start with.
-const TAGS: [&str; 8] = ["user", "system", "assistant", "call", "result", "summary", "previous_summary", "transcript"];
+const TAGS: [&str; 11] = [
+    "user",
+    "system",
+    "assistant",
+    "call",
+    "result",
+    "summary",
+    "previous_summary",
+    "transcript",
+    "agent_task",
+    "newest_events",
+    "agent_step",
+];
 
 /// How much of a result is shown, in characters; all of it where nothing is set.
 #[derive(Clone, Copy, Debug)]
@@ -163,4 +176,30 @@ pub(crate) fn cut(text: String, most: Option<usize>) -> String {
     let kept = most.saturating_sub(MARK.len());
     let mark: String = MARK.chars().take(most).collect();
     text.chars().take(kept).chain(mark.chars()).collect()
+}
+
+/// The text with its middle cut out if it has more characters than this, about as many of its start and its end left.
+pub(crate) fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
+    let n = text.chars().count();
+    if n <= most {
+        return Cow::Borrowed(text);
+    }
+    let mark = format!("\n[... the middle of {n} characters ...]\n");
+    let kept = most.saturating_sub(mark.chars().count());
+    format!("{}{mark}{}", first(text, kept - kept / 2), last(text, kept / 2)).into()
+}
+
+/// The first characters of a text.
+fn first(text: &str, n: usize) -> &str {
+    text.char_indices().nth(n).map_or(text, |(byte, _)| &text[..byte])
+}
+
+/// The last characters of a text.
+pub(crate) fn last(text: &str, n: usize) -> &str {
+    let start = n.checked_sub(1).and_then(|before| text.char_indices().rev().nth(before));
+    match start {
+        Some((byte, _)) => &text[byte..],
+        None if n == 0 => "",
+        None => text,
+    }
 }

@@ -251,8 +251,9 @@ impl Compactor {
         self.strategy.is_due(corrected.as_ref().unwrap_or(history), cx.window, cx.counter)
     }
 
-    /// The size of the next request.
-    fn size(&self, history: &History, counter: &dyn TokenCounter) -> Tokens {
+    /// The tokens of the next request: what the provider said of the newest one, less what was removed since, and what came
+    /// after it by the counter.
+    pub fn size(&self, history: &History, counter: &dyn TokenCounter) -> Tokens {
         anchored(counter, self.corrected(history).as_ref().unwrap_or(history))
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::trigger::FALLBACK_WINDOW;
 use crate::{
     ClampOversizedMessages, ClearToolResults, DeduplicateFileReads, FallbackCompaction, Identity, LimitWarner,
-    SlidingWindow, Strategy, Summarize, SummarizingCompaction, TailWindow, TieredCompaction,
+    RelevanceCompaction, SlidingWindow, Strategy, Summarize, SummarizingCompaction, TailWindow, TieredCompaction,
 };
 
 /// A strategy by its kind and settings, as in a configuration file. What is read is checked.
@@ -34,6 +34,7 @@ enum Settings {
     TailWindow(TailWindow),
     Summarize(Summarize),
     Summarizing(SummarizingCompaction),
+    Relevance(RelevanceCompaction),
     ClampOversized(ClampOversizedMessages),
     SlidingWindow(SlidingWindow),
     ClearToolResults(ClearToolResults),
@@ -93,11 +94,12 @@ impl Default for Chain {
 
 impl StrategyConfig {
     /// Every kind of the menu, as a configuration names it.
-    pub const KINDS: [&str; 11] = [
+    pub const KINDS: [&str; 12] = [
         "identity",
         "tail_window",
         "summarize",
         "summarizing",
+        "relevance",
         "clamp_oversized",
         "sliding_window",
         "clear_tool_results",
@@ -118,6 +120,7 @@ impl StrategyConfig {
             "tail_window" => Deserialize::deserialize(settings).map(Settings::TailWindow),
             "summarize" => Deserialize::deserialize(settings).map(Settings::Summarize),
             "summarizing" => Deserialize::deserialize(settings).map(Settings::Summarizing),
+            "relevance" => Deserialize::deserialize(settings).map(Settings::Relevance),
             "clamp_oversized" => Deserialize::deserialize(settings).map(Settings::ClampOversized),
             "sliding_window" => Deserialize::deserialize(settings).map(Settings::SlidingWindow),
             "clear_tool_results" => Deserialize::deserialize(settings).map(Settings::ClearToolResults),
@@ -137,6 +140,7 @@ impl StrategyConfig {
     pub(crate) fn defaults(kind: &str) -> serde_json::Map<String, serde_json::Value> {
         let json = match kind {
             "summarizing" => serde_json::to_value(SummarizingCompaction::default()),
+            "relevance" => serde_json::to_value(RelevanceCompaction::default()),
             "clamp_oversized" => serde_json::to_value(ClampOversizedMessages::default()),
             "sliding_window" => serde_json::to_value(SlidingWindow::default()),
             "clear_tool_results" => serde_json::to_value(ClearToolResults::default()),
@@ -160,6 +164,7 @@ impl StrategyConfig {
             Settings::TailWindow(strategy) => Arc::new(strategy),
             Settings::Summarize(strategy) => Arc::new(strategy),
             Settings::Summarizing(strategy) => Arc::new(strategy),
+            Settings::Relevance(strategy) => Arc::new(strategy),
             Settings::ClampOversized(strategy) => Arc::new(strategy),
             Settings::SlidingWindow(strategy) => Arc::new(strategy),
             Settings::ClearToolResults(strategy) => Arc::new(strategy),
@@ -197,6 +202,7 @@ impl TryFrom<Settings> for StrategyConfig {
         match &settings {
             Settings::Identity(_) | Settings::TailWindow(_) | Settings::Summarize(_) => Ok(()),
             Settings::Summarizing(strategy) => strategy.check(),
+            Settings::Relevance(strategy) => strategy.check(),
             Settings::ClampOversized(strategy) => strategy.check(),
             Settings::SlidingWindow(strategy) => strategy.check(),
             Settings::ClearToolResults(strategy) => strategy.check(),
@@ -277,6 +283,7 @@ mod tests {
                 "tiered" => r#"{"tiers": [{"kind": "identity"}], "target_tokens": 9}"#,
                 "limit_warner" => r#"{"max_iterations": 9}"#,
                 "fallback" => r#"{"chain": [{"kind": "identity"}]}"#,
+                "relevance" => r#"{"max_tokens": 9}"#,
                 _ => r#"{"max_messages": 9}"#,
             };
             let mut json = serde_json::Deserializer::from_str(settings);

@@ -80,7 +80,8 @@ fn rewritten<'a>(event: &Event, mut edit: impl FnMut(usize) -> Option<Edit<'a>>)
     }
 }
 
-fn blanked(result: &ToolResult, placeholder: &str) -> ToolResult {
+/// The result with this text as its content.
+pub(crate) fn blanked(result: &ToolResult, placeholder: &str) -> ToolResult {
     ToolResult {
         call_id: result.call_id.clone(),
         name: result.name.clone(),

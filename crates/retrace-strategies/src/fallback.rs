@@ -13,8 +13,8 @@ use crate::sizes::anchored;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 use crate::trigger::{FALLBACK_WINDOW, Trigger, Window, is_of_trigger};
 
-/// Runs the first strategy of its chain, and the next one on the original history where a model gives no answer or an
-/// empty one. The first success is the result, even one that changed nothing; when all fail, the last error is.
+/// Runs the first strategy of its chain, and the next one on the original history where a model gives no answer or one
+/// that is of no use. The first success is the result, even one that changed nothing; when all fail, the last error is.
 #[derive(Clone)]
 pub struct FallbackCompaction {
     /// The strategies, the preferred one first.
@@ -74,7 +74,11 @@ impl FallbackCompaction {
                 Ok(Compacted::Changed(after)) => {
                     return Ok(Compacted::of(history, with_pins(history, after)));
                 }
-                Err(error @ (CompactError::Model(_) | CompactError::EmptySummary)) => failed = Some(error),
+                Err(
+                    error @ (CompactError::Model(_)
+                    | CompactError::EmptySummary
+                    | CompactError::UnusableJudgement { .. }),
+                ) => failed = Some(error),
                 // A fault of our own is not the next one's to hide.
                 Err(error) => return Err(error),
             }

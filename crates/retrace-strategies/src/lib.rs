@@ -13,6 +13,7 @@
 //! | [`clear_tool_results`](ClearToolResults) | none | blanks old results in place | results dominate and can be fetched again |
 //! | [`deduplicate_file_reads`](DeduplicateFileReads) | none | blanks reads that a newer read replaces | files are read again and again |
 //! | [`summarizing`](SummarizingCompaction) | 1 call | a structured summary, updated from pass to pass | old context matters but must shrink |
+//! | [`relevance`](RelevanceCompaction) | 1 call for every few new steps, 1 for a summary | keeps, reduces or drops each older step, as a judge ranks it | some old results are needed word for word, others never again |
 //! | [`tiered`](TieredCompaction) | escalates | runs tiers in order until the history fits | the sensible default |
 //! | [`limit_warner`](LimitWarner) | none | appends a warning | the agent should wrap up, not be rewritten |
 //! | [`fallback`](FallbackCompaction) | that of its chain | the next strategy when one fails | a summary may fail and the run must go on |
@@ -53,6 +54,7 @@ mod identity;
 mod limit_warner;
 mod menu;
 mod receipt;
+mod relevance;
 mod sizes;
 mod sliding_window;
 mod strategy;
@@ -79,6 +81,7 @@ pub use futures_core::future::BoxFuture;
 pub use identity::Identity;
 pub use limit_warner::{LimitWarner, WarnOn};
 pub use menu::{MenuEntry, menu};
+pub use relevance::{Judgements, RelevanceCompaction};
 pub use sliding_window::SlidingWindow;
 pub use strategy::{Business, CompactError, Compacted, Strategy};
 pub use summarize::Summarize;

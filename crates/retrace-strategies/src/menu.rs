@@ -35,6 +35,7 @@ const MENU: [Row; StrategyConfig::KINDS.len()] = [
     ("tail_window", "none", "keeps the last N events", "old context is worthless", AG2, &["target"]),
     ("summarize", "1 call", "one summary, then the last N events", "a baseline with a model is wanted", AG2, &["target"]),
     ("summarizing", "1 call", "a structured summary, updated from one pass to the next", "old context matters but must shrink", HARNESS, &[]),
+    ("relevance", "1 call for every few new steps, 1 for a summary", "keeps, reduces or drops each older step, as a judge ranks it", "some old results are needed word for word, others never again", HARNESS, &[]),
     ("clamp_oversized", "none", "cuts the middle out of one huge part of a response", "one runaway generation fills the window", HARNESS, &[]),
     ("sliding_window", "none", "drops the oldest events, keeps the task", "only recent rounds matter", HARNESS, &[]),
     ("clear_tool_results", "none", "blanks old tool results in place", "results dominate and can be fetched again", HARNESS, &[]),

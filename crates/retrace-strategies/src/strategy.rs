@@ -132,11 +132,17 @@ impl Compacted {
 #[non_exhaustive]
 pub enum CompactError {
     /// The model gave no answer.
-    #[error("the summary call failed")]
+    #[error("the model call failed")]
     Model(#[from] ModelError),
     /// The model answered with nothing.
     #[error("the summary is empty")]
     EmptySummary,
+    /// The model was asked which steps matter, and its answer does not say.
+    #[error("the judge's answer is of no use: {problem}")]
+    UnusableJudgement {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A dry run asks nobody.
     #[error("no model is asked here; the question has about {} tokens", question.0)]
     NotAsked {

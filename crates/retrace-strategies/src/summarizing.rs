@@ -112,7 +112,7 @@ impl SummarizingCompaction {
     }
 
     /// Checks the settings that [`write`](Self::write) goes by.
-    fn check_writing(&self) -> Result<(), BadSetting> {
+    pub(crate) fn check_writing(&self) -> Result<(), BadSetting> {
         at_least_one("tool_return_max_chars", self.tool_return_max_chars)?;
         at_least_one("keep_user_messages_max_chars", Some(self.keep_user_messages_max_chars))?;
         if self.summary_prompt.matches(SLOT).count() != 1 {
@@ -183,7 +183,7 @@ impl SummarizingCompaction {
     }
 
     /// What a summary of a transcript, that updates a previous one, is to hold.
-    async fn write(
+    pub(crate) async fn write(
         &self,
         transcript: &str,
         previous: Option<&str>,

@@ -431,7 +431,7 @@ fn whatever_leaves_the_program_has_a_time_limit() {
 
     let asks =
         run(Verifier::new(Arc::new(Silent), settings()).strategy("s", Arc::new(Summarize::new(2))).group(group()));
-    let failed = Compaction::Failed { error: "the summary call failed: no answer within 1s".to_owned() };
+    let failed = Compaction::Failed { error: "the model call failed: no answer within 1s".to_owned() };
     assert_eq!(asks.boundaries[0].strategies["s"].compaction, failed);
 
     // The world answers the recorded calls, and then no more.
