@@ -68,7 +68,9 @@ impl TokenCounter for FourCharacters {
     }
 
     fn units(&self, text: &str) -> u64 {
-        text.chars().count() as u64
+        // Most texts are ASCII, which is seen several times faster than characters are counted.
+        let n = if text.is_ascii() { text.len() } else { text.chars().count() };
+        n as u64
     }
 
     fn tokens(&self, units: u64) -> Tokens {

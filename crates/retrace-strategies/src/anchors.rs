@@ -113,9 +113,10 @@ fn bring_back_pins(before: &History, mut events: Vec<Arc<Event>>, n_tail: usize)
 
 /// Puts the leading prompts in front that are there no more; a request of nothing but prompts as the event it was.
 fn bring_back_prompts(before: &History, made: Vec<Arc<Event>>) -> Vec<Arc<Event>> {
-    let kept: HashSet<*const Event> = made.iter().map(Arc::as_ptr).collect();
+    let mut kept: Option<HashSet<*const Event>> = None;
     let mut events = Vec::with_capacity(made.len() + 1);
     for (index, prompts) in leading_prompts(before) {
+        let kept = kept.get_or_insert_with(|| made.iter().map(Arc::as_ptr).collect());
         let Some(event) = before.get(index).filter(|event| !kept.contains(&Arc::as_ptr(event))) else { continue };
         if event.content().iter().all(is_system) {
             events.push(Arc::clone(event));

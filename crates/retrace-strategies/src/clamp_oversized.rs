@@ -89,18 +89,25 @@ impl ClampOversizedMessages {
 
     /// The text with its middle cut out, if it is too large and that makes it shorter.
     fn clamped(&self, text: &str, counter: &dyn TokenCounter) -> Option<String> {
-        let n = text.chars().count();
+        let n = n_chars(text);
         let is_oversized = self.max_part_chars.is_some_and(|most| n > most)
             || self.max_part_tokens.is_some_and(|most| counter.tokens(counter.units(text)).0 > most);
         let removed = n.checked_sub(self.keep_head_chars.saturating_add(self.keep_tail_chars)).filter(|&n| n > 0)?;
         if !is_oversized {
             return None;
         }
-        let head = text.char_indices().nth(self.keep_head_chars).map_or(text.len(), |(byte, _)| byte);
-        let tail = text.char_indices().rev().take(self.keep_tail_chars).last().map_or(text.len(), |(byte, _)| byte);
         let mark = format!("\n[clamped: removed {removed} of {n} characters]\n");
-        (self.keep_head_chars + self.keep_tail_chars + mark.len() < n)
-            .then(|| format!("{}{mark}{}", &text[..head], &text[tail..]))
+        if self.keep_head_chars + self.keep_tail_chars + mark.len() >= n {
+            return None;
+        }
+        let (head, tail) = if n == text.len() {
+            (self.keep_head_chars, n - self.keep_tail_chars)
+        } else {
+            let tail = text.char_indices().rev().take(self.keep_tail_chars).last();
+            let head = text.char_indices().nth(self.keep_head_chars);
+            (head.map_or(text.len(), |(byte, _)| byte), tail.map_or(text.len(), |(byte, _)| byte))
+        };
+        Some([&text[..head], &mark, &text[tail..]].concat())
     }
 
     fn clamped_arguments(&self, arguments: &str, counter: &dyn TokenCounter) -> Option<String> {
@@ -110,8 +117,13 @@ impl ClampOversizedMessages {
             return None;
         }
         let clamped = serde_json::to_string(&Clamped { text: clamped.into() }).ok()?;
-        (clamped.chars().count() < arguments.chars().count()).then_some(clamped)
+        (n_chars(&clamped) < n_chars(arguments)).then_some(clamped)
     }
+}
+
+/// The characters of a text. Most are ASCII, which is seen sooner than they are counted.
+fn n_chars(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
 impl Strategy for ClampOversizedMessages {
