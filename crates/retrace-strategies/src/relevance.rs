@@ -21,7 +21,7 @@ use crate::config::{BadSetting, at_least_one, one_of_two};
 use crate::context::CompactContext;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 use crate::summarizing::SummarizingCompaction;
-use crate::trigger::{FALLBACK_WINDOW, Window, with_trigger};
+use crate::trigger::{FALLBACK_WINDOW, Kept, Window, with_trigger};
 
 use self::judge::Judgement;
 #[cfg(test)]
@@ -282,6 +282,11 @@ impl Strategy for RelevanceCompaction {
     fn models(&self) -> Vec<&str> {
         let summarizer = self.summarizer.as_ref().and_then(|summarizer| summarizer.model.as_deref());
         self.model.as_deref().into_iter().chain(summarizer).collect()
+    }
+
+    fn warnings(&self) -> Vec<BadSetting> {
+        let kept = Kept::Tokens { n: self.keep_tokens, by: "keep_tokens" };
+        self.trigger().set_off_by(kept).into_iter().collect()
     }
 
     fn compact<'a>(

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::{
         AskModel, ClampOversizedMessages, ClearToolResults, CompactContext, Compacted, FallbackCompaction,
-        SlidingWindow, Strategy, SummarizingCompaction, TieredCompaction,
+        RelevanceCompaction, SlidingWindow, Strategy, SummarizingCompaction, TieredCompaction,
     };
 
     /// Whether a strategy runs at each of the last requests of a long run.
@@ -244,6 +244,8 @@ mod tests {
             ["`max_tokens` is 500, and at least 500 tokens stay (`keep_tokens`): it runs at every request"]
         );
         assert_eq!(warnings(&SlidingWindow { keep_tokens: Some(499), ..tokens.clone() }), [""; 0]);
+        let judged = RelevanceCompaction { max_tokens: Some(8_000), ..RelevanceCompaction::default() };
+        assert!(warnings(&judged)[0].contains("at least 8000 tokens stay"));
         let none = ClearToolResults { keep_pairs: 0, max_tokens: Some(9), ..ClearToolResults::default() };
         assert!(warnings(&none)[0].starts_with("`keep_pairs` is 0"));
         let clamp = ClampOversizedMessages { max_part_tokens: Some(1000), ..ClampOversizedMessages::default() };

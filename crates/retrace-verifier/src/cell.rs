@@ -70,7 +70,7 @@ impl Setup {
         cx.model = Some(self.model.name());
         cx.run = site.run_so_far;
         let strategy = Timed::new(&*self.strategies[name], self.settings.limits.strategy);
-        let span = info_span!("compact", recording, cut = boundary.cut(), strategy = name);
+        let span = info_span!("compact", recording, cut = boundary.cut() as i64, strategy = name);
         let compacted = AssertUnwindSafe(strategy.compact(&given, &mut cx)).catch_unwind().instrument(span).await;
         let compacted = compacted.unwrap_or_else(|panic| {
             Err(CompactError::Other { message: format!("the strategy panicked: {}", panic_text(&*panic)) })
@@ -114,7 +114,7 @@ impl Setup {
 
     /// Resumes the agent from a history in an environment restored to the boundary.
     pub(crate) async fn roll_out(&self, site: &Site, key: &RolloutKey, history: History) -> Rollout {
-        let span = info_span!("rollout", boundary = key.cut, arm = %key.arm, sample = key.sample);
+        let span = info_span!("rollout", boundary = key.cut as i64, arm = %key.arm, sample = i64::from(key.sample));
         self.resume(site, key, history).instrument(span).await
     }
 
