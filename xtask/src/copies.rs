@@ -19,6 +19,13 @@ pub const SHARED: &str = "../shared";
 
 /// What is copied from the folder `vectors` there: numbers computed by another program, with what they mean.
 const VECTORS: &[&str] = &[
+    "stats/README.md",
+    "stats/degenerate.jsonl",
+    "stats/exact_bootstrap.jsonl",
+    "stats/recording_bootstrap.jsonl",
+    "stats/recording_signflip.jsonl",
+    "stats/rollout_permutation.jsonl",
+    "stats/signflip.jsonl",
     "strategies/clamp_oversized.jsonl",
     "strategies/clear_tool_results.jsonl",
     "strategies/config.jsonl",

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use retrace_events::{Event, Outcome, Rollout, ToolCall, ToolResult};
 use retrace_score::{
-    ExecutedCalls, Key, actions_from_events, bootstrap_mean, exact_permutation_test, resumable_cuts, score_boundary,
+    ExecutedCalls, Key, actions_from_events, bootstrap_mean, resumable_cuts, score_boundary, sign_flip_test,
 };
 use retrace_stats::Level;
 
@@ -50,6 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let wasted = ["1", "1/2", "0", "3/2", "1"].map(|delta| delta.parse()).into_iter().collect::<Result<Vec<_>, _>>()?;
     let bootstrap = bootstrap_mean(&wasted, 10_000, Level::PERCENT_95, 0)?;
     println!("mean {}, from {} to {}", bootstrap.mean, bootstrap.interval.low, bootstrap.interval.high);
-    println!("p = {}", exact_permutation_test(&wasted)?.p);
+    let p = sign_flip_test(&wasted).p;
+    println!("p = {} ({})", p.to_f64(), p.method());
     Ok(())
 }

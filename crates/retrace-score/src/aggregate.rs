@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 use num_traits::{One, Zero};
 use retrace_events::{EndReason, Rollout};
 use retrace_stats::{
-    Exact, Interval, Level, bootstrap_means, exact_permutation_test, exact_rates_test, exact_sign_test, median,
+    Exact, Interval, Level, bootstrap_means, exact_rates_test, exact_sign_test, median, sign_flip_test,
 };
 
 use crate::burden::{Burdens, Key};
@@ -313,7 +313,7 @@ fn tests(deltas: &[Channels<Vec<Exact>>]) -> HashMap<&[Exact], Tests> {
         tests.entry(column).or_insert_with(|| Tests {
             n_nonzero: column.iter().filter(|delta| !delta.is_zero()).count(),
             sign_test_p: exact_sign_test(column).p,
-            permutation_p: exact_permutation_test(column).ok().map(|test| test.p),
+            permutation_p: sign_flip_test(column).p.exact().cloned(),
         });
     }
     tests

@@ -3,7 +3,7 @@
 //! ```
 //! use std::collections::HashSet;
 //!
-//! use retrace_score::{actions_from_events, exact_permutation_test, score_boundary};
+//! use retrace_score::{PValue, actions_from_events, score_boundary, sign_flip_test};
 //! use retrace_events::{EndReason, Event, Outcome, Rollout, Signature, ToolCall, ToolResult};
 //!
 //! let rollout = |calls: &[(&str, Outcome)]| {
@@ -24,8 +24,8 @@
 //! let delta = scores[0].score.delta().expect("both arms reach two actions");
 //! assert_eq!((delta.blocked.to_string(), delta.refetch.to_string(), delta.wasted.to_string()), ("1".into(), "1".into(), "2".into()));
 //!
-//! let p = exact_permutation_test(&[delta.wasted.clone(), "1/2".parse()?, "1".parse()?])?.p;
-//! assert_eq!(p.to_string(), "1/4");
+//! let test = sign_flip_test(&[delta.wasted.clone(), "1/2".parse()?, "1".parse()?]);
+//! assert_eq!(test.p, PValue::Exact("1/4".parse()?));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -70,4 +70,4 @@ pub use score_input::{ScoreInput, ScoreInputError};
 
 pub use retrace_events::actions_from_events;
 pub use retrace_events::cuts::resumable_cuts;
-pub use retrace_stats::{bootstrap_mean, exact_difference, exact_permutation_test, exact_sign_test};
+pub use retrace_stats::{PValue, bootstrap_mean, exact_difference, exact_sign_test, sign_flip_test};

@@ -4,9 +4,7 @@
 
 use std::error::Error;
 
-use retrace_stats::{
-    Level, bootstrap_mean, exact_difference, exact_permutation_test, exact_sign_test, median, nearest_double,
-};
+use retrace_stats::{Level, bootstrap_mean, exact_difference, exact_sign_test, median, nearest_double, sign_flip_test};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Mean POST minus mean PRE at twelve boundaries, as a program without fractions printed them.
@@ -21,8 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("median {median}");
     }
 
-    let flips = exact_permutation_test(&differences)?;
-    println!("sign flips of {} differences: p = {} = {:.4}", flips.nonzero, flips.p, nearest_double(&flips.p));
+    let flips = sign_flip_test(&differences);
+    println!("sign flips of {} differences: p = {:.4} ({})", flips.nonzero, flips.p.to_f64(), flips.p.method());
     let signs = exact_sign_test(&differences);
     println!("{} up, {} down: p = {} = {:.4}", signs.positive, signs.negative, signs.p, nearest_double(&signs.p));
     Ok(())

@@ -1,4 +1,4 @@
-//! Seeded draws of indices, the same on every platform.
+//! Seeded draws of indices and bits, the same on every platform.
 
 use std::num::NonZeroU32;
 
@@ -21,9 +21,7 @@ pub(crate) struct IndexDraws {
 
 impl IndexDraws {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut key = [0; 32];
-        key[..8].copy_from_slice(&seed.to_le_bytes());
-        Self { words: ChaCha8Rng::from_seed(key) }
+        Self { words: stream(seed) }
     }
 
     pub(crate) fn below(&mut self, n: NonZeroU32) -> u32 {
@@ -37,6 +35,28 @@ impl IndexDraws {
             }
         }
     }
+}
+
+/// The same stream, as bits.
+pub(crate) struct BitDraws {
+    words: ChaCha8Rng,
+}
+
+impl BitDraws {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { words: stream(seed) }
+    }
+
+    /// The next two words, least significant byte first.
+    pub(crate) fn eight_bytes(&mut self) -> [u8; 8] {
+        self.words.next_u64().to_le_bytes()
+    }
+}
+
+fn stream(seed: u64) -> ChaCha8Rng {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    ChaCha8Rng::from_seed(key)
 }
 
 #[cfg(test)]
@@ -58,6 +78,7 @@ mod tests {
         let words: Vec<u32> = published.chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
         // Below 2^31 an index is the upper 31 bits of a word, and no word is passed over.
         assert_eq!(draws(0, 1 << 31, 8), words.iter().map(|word| word >> 1).collect::<Vec<_>>());
+        assert_eq!(BitDraws::new(0).eight_bytes(), published[..8]);
     }
 
     // Computed by a second program, from the definition of the cipher.

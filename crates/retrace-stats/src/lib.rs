@@ -6,7 +6,7 @@
 //! for a double.
 //!
 //! ```
-//! use retrace_stats::{Exact, Level, bootstrap_mean, exact_permutation_test, exact_sign_test};
+//! use retrace_stats::{Exact, Level, PValue, bootstrap_mean, exact_sign_test, sign_flip_test};
 //!
 //! // POST minus PRE at twelve boundaries: seven unchanged, five worse.
 //! let differences: Vec<Exact> = ["1", "1", "7/3", "7/3", "4", "0", "0", "0", "0", "0", "0", "0"]
@@ -15,7 +15,7 @@
 //!     .collect::<Result<_, _>>()?;
 //!
 //! // 2 of the 2^5 sign patterns are as extreme as the observed one.
-//! assert_eq!(exact_permutation_test(&differences)?.p, "1/16".parse()?);
+//! assert_eq!(sign_flip_test(&differences).p, PValue::Exact("1/16".parse()?));
 //! assert_eq!(exact_sign_test(&differences).p, "1/16".parse()?);
 //!
 //! let bootstrap = bootstrap_mean(&differences, 10_000, Level::PERCENT_95, 7)?;
@@ -26,7 +26,8 @@
 //!
 //! * [`Exact`] is the number everything is said in; [`exact_difference`] recovers one from the
 //!   double it was printed as, and [`nearest_double`] goes the other way.
-//! * [`exact_permutation_test`] and [`exact_sign_test`] ask whether there is a difference.
+//! * [`sign_flip_test`], [`cluster_sign_flip_test`] and [`exact_sign_test`] ask whether there is a difference. A [`PValue`]
+//!   says whether it is exact, and if not, how near.
 //! * [`exact_rates_test`] asks whether two groups failed at the same rate.
 //! * [`bootstrap_mean`] puts an [`Interval`] around a mean; [`bootstrap_means`] does so for several
 //!   columns that share their resamples.
@@ -37,21 +38,25 @@
 //! equal results on every platform.
 
 mod bootstrap;
+mod cells;
+mod certified;
 mod draws;
 mod grid;
 mod interval;
 mod median;
-mod permutation;
+mod p_value;
 mod rates;
 mod rational;
 mod sign;
+mod sign_flip;
 #[cfg(test)]
 mod vectors;
 
 pub use bootstrap::{Bootstrap, BootstrapError, bootstrap_mean, bootstrap_means};
 pub use interval::{Interval, Level};
 pub use median::median;
-pub use permutation::{PermutationError, PermutationTest, exact_permutation_test};
+pub use p_value::PValue;
 pub use rates::exact_rates_test;
 pub use rational::{Exact, NotAFraction, exact_difference, nearest_double};
 pub use sign::{SignTest, exact_sign_test};
+pub use sign_flip::{SignFlipTest, cluster_sign_flip_test, sign_flip_test};

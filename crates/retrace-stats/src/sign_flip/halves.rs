@@ -7,6 +7,7 @@ use num_bigint::BigUint;
 use num_traits::{NumRef, RefNum, ToPrimitive};
 
 use super::{MOST_MEMORY, MOST_WORK};
+use crate::cells::Ways;
 
 /// Sums and counts of up to so many bits are kept as `u128`: a sum may go past the bound by one.
 const NARROW_BITS: u64 = 126;
@@ -70,16 +71,17 @@ impl<'a> Plan<'a> {
         written * cost.work as f64
     }
 
-    /// How many subsets sum to at most the bound; `None` as soon as the sums are too many.
-    pub(super) fn count(&self) -> Option<BigUint> {
+    /// How many subsets sum to less than the bound, and to at most the bound; `None` as soon as the sums are too many.
+    pub(super) fn count(&self) -> Option<Ways> {
         let [left, right] = self.halves.each_ref().map(|half| &half.magnitudes);
         if self.is_narrow() {
             let narrow = |number: &BigUint| number.to_u128().expect("nothing is above the bound");
             let narrow_all = |half: &Vec<&BigUint>| half.iter().map(|number| narrow(number)).collect();
-            meet(narrow_all(left), narrow_all(right), &narrow(self.bound), Cost::NARROW).map(BigUint::from)
+            meet(narrow_all(left), narrow_all(right), &narrow(self.bound), Cost::NARROW)
+                .map(|[below, up_to]| Ways { below: below.into(), up_to: up_to.into() })
         } else {
             let wide_all = |half: &Vec<&BigUint>| half.iter().copied().cloned().collect();
-            meet(wide_all(left), wide_all(right), self.bound, Cost::WIDE)
+            meet(wide_all(left), wide_all(right), self.bound, Cost::WIDE).map(|[below, up_to]| Ways { below, up_to })
         }
     }
 
@@ -99,8 +101,8 @@ impl<'a> Half<'a> {
     }
 }
 
-/// The count over both halves.
-fn meet<N>(left: Vec<N>, right: Vec<N>, bound: &N, cost: Cost) -> Option<N>
+/// The counts over both halves, below the bound and up to it.
+fn meet<N>(left: Vec<N>, right: Vec<N>, bound: &N, cost: Cost) -> Option<[N; 2]>
 where
     N: NumRef + Ord + Clone,
     for<'a> &'a N: RefNum<N>,
@@ -111,6 +113,7 @@ where
     let mut fitting = right.as_slice();
     let mut subsets = right.iter().fold(N::zero(), |subsets, (_, count)| subsets + count);
     let mut total = N::zero();
+    let mut at = N::zero();
     for (sum, count) in &left {
         while let Some(((greatest, last), others)) = fitting.split_last()
             && sum + greatest > *bound
@@ -119,8 +122,13 @@ where
             fitting = others;
         }
         total = total + count * &subsets;
+        if let Some((greatest, last)) = fitting.last()
+            && sum + greatest == *bound
+        {
+            at = at + count * last;
+        }
     }
-    Some(total)
+    Some([&total - &at, total])
 }
 
 /// The sums up to the bound that subsets reach, ascending, each with the number of its subsets.
@@ -174,7 +182,7 @@ mod tests {
 
     fn count(magnitudes: &[u64], bound: u64, scale: &BigUint) -> Option<BigUint> {
         let big: Vec<BigUint> = magnitudes.iter().map(|&magnitude| scale * magnitude).collect();
-        Plan::new(&big, &(scale * bound)).count()
+        Plan::new(&big, &(scale * bound)).count().map(|ways| ways.up_to)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The exact tests, by how many differences there are and how fine their grid is.
 
 use divan::{Bencher, black_box};
-use retrace_stats::{Exact, exact_difference, exact_permutation_test, exact_sign_test, nearest_double};
+use retrace_stats::{Exact, exact_difference, exact_sign_test, nearest_double, sign_flip_test};
 
 fn main() {
     divan::main();
@@ -21,7 +21,7 @@ fn differences(count: usize, arms: &[i64]) -> Vec<Exact> {
 
 fn run(bencher: Bencher<'_, '_>, count: usize, arms: &[i64]) {
     let differences = differences(count, arms);
-    bencher.bench(|| exact_permutation_test(black_box(&differences)));
+    bencher.bench(|| sign_flip_test(black_box(&differences)));
 }
 
 #[divan::bench]
@@ -32,6 +32,11 @@ fn flip_12_on_thirds(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn flip_200_on_thirds(bencher: Bencher<'_, '_>) {
     run(bencher, 200, &[3]);
+}
+
+#[divan::bench]
+fn flip_400_on_thirds(bencher: Bencher<'_, '_>) {
+    run(bencher, 400, &[3]);
 }
 
 #[divan::bench]
@@ -60,8 +65,13 @@ fn flip_40_beyond_128_bits(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(sample_count = 3, sample_size = 1)]
-fn refuse_150_with_arms_of_30_to_60(bencher: Bencher<'_, '_>) {
+fn draw_150_with_arms_of_30_to_60(bencher: Bencher<'_, '_>) {
     run(bencher, 150, &[31, 37, 41, 43, 47, 53, 59, 32, 49, 55]);
+}
+
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn flip_4000_with_arms_of_1_to_5_in_doubles(bencher: Bencher<'_, '_>) {
+    run(bencher, 4_000, &[1, 2, 3, 4, 5]);
 }
 
 #[divan::bench]
