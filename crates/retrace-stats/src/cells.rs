@@ -56,6 +56,27 @@ impl Cells {
         }
     }
 
+    /// Lets each way be gone on from with any of some steps, each in its number of ways; keeps the sums up to `reach`.
+    ///
+    /// `steps` ascend from one of 0, and their ways sum to less than `2^64 - 1`.
+    pub(crate) fn steps(&mut self, steps: &[(usize, u64)], reach: usize) {
+        let width = self.width;
+        self.words.resize((reach + 1) * width, 0);
+        let steps: Vec<(usize, u64)> = steps.iter().map(|&(step, ways)| (step * width, ways)).collect();
+        // From the top, so that what is below a cell is still as it was.
+        for cell in (0..=reach).rev().map(|sum| sum * width) {
+            let within = &steps[..steps.partition_point(|&(step, _)| step <= cell)];
+            let mut carry = 0;
+            for word in cell..cell + width {
+                // All the ways times 2^64, with a carry of a word, are below 2^128.
+                let terms = within.iter().map(|&(step, ways)| u128::from(self.words[word - step]) * u128::from(ways));
+                let sum = carry + terms.sum::<u128>();
+                self.words[word] = sum as u64;
+                carry = sum >> 64;
+            }
+        }
+    }
+
     /// In how many ways a sum of `self` and one of `other` make a sum below the bound, and up to it. The cells of
     /// `other` have to hold all of its ways.
     pub(crate) fn paired(&self, mut other: Self, bound: usize) -> Ways {
@@ -145,5 +166,27 @@ mod tests {
         cells.step(2, 2);
         cells.step(3, 5);
         assert_eq!([0, 2, 3, 4, 5].map(|bound| ways(&cells, bound)), [[0, 1], [1, 2], [2, 3], [3, 3], [3, 4]]);
+        let mut weighted = Cells::new();
+        weighted.steps(&[(0, 1), (2, 1)], 2);
+        weighted.steps(&[(0, 10), (3, 20)], 4);
+        assert_eq!([0, 2, 3].map(|bound| ways(&weighted, bound)), [[0, 10], [10, 20], [20, 40]]);
+    }
+
+    #[test]
+    fn wide_cells_count_as_narrow_ones() {
+        let many: u64 = 1 << 63;
+        let mut cells = Cells::new();
+        for times in 1..=9 {
+            cells.widen(times + 1);
+            cells.steps(&[(0, many), (1, many)], times);
+        }
+        let mut other = Cells::new();
+        other.widen(9);
+        other.steps(&[(0, 3), (2, 5)], 2);
+        // 2^63 a time, and binomial sums: the first two of 9, and all with the other's step left.
+        let Ways { below, up_to } = cells.paired(other, 2);
+        let scale = BigUint::from(1u8) << (63 * 9);
+        assert_eq!(below, &scale * 3u8 * 10u8);
+        assert_eq!(up_to, &scale * (3u8 * 46 + 5));
     }
 }

@@ -13,12 +13,19 @@ pub(crate) struct Steps {
     values: Vec<(usize, f64)>,
     /// How many roundings there are in each probability.
     roundings: u64,
+    /// How much they miss together, besides, at most.
+    lost: f64,
 }
 
 impl Steps {
     /// Nothing, or `value`, with a probability of one half each.
     pub(crate) fn either(value: usize) -> Self {
-        Self { values: vec![(0, 0.5), (value, 0.5)], roundings: 0 }
+        Self { values: vec![(0, 0.5), (value, 0.5)], roundings: 0, lost: 0.0 }
+    }
+
+    /// `values` ascend.
+    pub(crate) fn new(values: Vec<(usize, f64)>, roundings: u64, lost: f64) -> Self {
+        Self { values, roundings, lost }
     }
 
     fn greatest(&self) -> usize {
@@ -77,7 +84,7 @@ pub(crate) fn cost<'a>(steps: impl IntoIterator<Item = &'a Steps>, bound: usize)
     (work, 2.0 * (reach as f64 + greatest as f64 + 1.0))
 }
 
-/// The tail of the sum of independent variables, from values of 0 up, each with the value 0.
+/// The tail of the sum of independent variables, from values of 0 up.
 ///
 /// Work and memory as [`cost`] says. The order of the variables decides about the last bits of the result.
 pub(crate) fn tail(steps: &[Steps], bound: usize) -> Tail {
@@ -112,7 +119,7 @@ fn law(steps: &[Steps], bound: usize) -> Law {
         take(step, &before, &mut after, pad, first..reach + 1);
         roundings += step.roundings_of_step();
         // A product below the normal range is off by half of the least double.
-        lost += step.values.len() as f64 * (reach - first + 1) as f64 * f64::from_bits(1);
+        lost += step.lost + step.values.len() as f64 * (reach - first + 1) as f64 * f64::from_bits(1);
         while first < reach && after[pad + first] < NORMAL {
             lost += after[pad + first];
             (before[pad + first], after[pad + first]) = (0.0, 0.0);
@@ -161,6 +168,9 @@ fn take(step: &Steps, before: &[f64], after: &mut [f64], pad: usize, range: std:
         }
         is_first = false;
     }
+    if is_first {
+        after.fill(0.0);
+    }
 }
 
 /// A sum by halves, so that no number goes through more than [`sum_roundings`] additions.
@@ -192,6 +202,19 @@ mod tests {
             assert!(tail.up_to.relative_error < 1e-14);
         }
         assert_eq!(tail(&[], 0).up_to.p, 1.0);
+    }
+
+    #[test]
+    fn steps_of_any_number_of_values_sum_to_one() {
+        for values in 1..=11 {
+            let steps: Vec<Steps> = (0..6)
+                .map(|_| Steps::new((0..values).map(|value| (3 * value, 1.0 / values as f64)).collect(), 1, 0.0))
+                .collect();
+            let all = tail(&steps, 18 * values);
+            for Rounded { p, relative_error } in [all.below, all.up_to] {
+                assert!((p - 1.0).abs() <= relative_error && relative_error < 1e-13, "{values}");
+            }
+        }
     }
 
     #[test]

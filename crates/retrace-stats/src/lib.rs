@@ -28,6 +28,7 @@
 //!   double it was printed as, and [`nearest_double`] goes the other way.
 //! * [`sign_flip_test`], [`cluster_sign_flip_test`] and [`exact_sign_test`] ask whether there is a difference. A [`PValue`]
 //!   says whether it is exact, and if not, how near.
+//! * [`rollout_permutation_test`] asks it of the rollouts themselves, boundary by boundary.
 //! * [`exact_rates_test`] asks whether two groups failed at the same rate.
 //! * [`bootstrap_mean`] puts an [`Interval`] around a mean; [`bootstrap_means`] does so for several
 //!   columns that share their resamples.
@@ -37,6 +38,7 @@
 //! No function reads a clock, a file or an ambient source of randomness, so equal arguments give
 //! equal results on every platform.
 
+mod binomial;
 mod bootstrap;
 mod cells;
 mod certified;
@@ -47,6 +49,7 @@ mod median;
 mod p_value;
 mod rates;
 mod rational;
+mod rollout_permutation;
 mod sign;
 mod sign_flip;
 #[cfg(test)]
@@ -58,5 +61,6 @@ pub use median::median;
 pub use p_value::PValue;
 pub use rates::exact_rates_test;
 pub use rational::{Exact, NotAFraction, exact_difference, nearest_double};
+pub use rollout_permutation::{ArmCounts, RolloutPermutationError, RolloutPermutationTest, rollout_permutation_test};
 pub use sign::{SignTest, exact_sign_test};
 pub use sign_flip::{SignFlipTest, cluster_sign_flip_test, sign_flip_test};

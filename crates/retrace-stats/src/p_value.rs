@@ -1,5 +1,6 @@
 //! A p-value that says how far it is to be believed.
 
+use num_bigint::{BigInt, BigUint};
 use num_traits::One;
 
 use crate::certified::Rounded;
@@ -84,6 +85,11 @@ impl PValue {
         }
     }
 
+    /// `count / all`.
+    pub(crate) fn share(count: BigUint, all: &BigUint) -> Self {
+        Self::Exact(Exact::new(BigInt::from(count), BigInt::from(all.clone())))
+    }
+
     /// A probability that was counted in doubles.
     pub(crate) fn certified(Rounded { p, relative_error }: Rounded) -> Self {
         if p < LEAST_CERTIFIED {
@@ -113,6 +119,15 @@ impl PValue {
                 Self::Sampled { p: twice(p), draws: *draws, standard_error: 2.0 * standard_error }
             }
         }
+    }
+
+    /// Whichever of two values of one method is smaller.
+    pub(crate) fn smaller<'a>(&'a self, other: &'a Self) -> &'a Self {
+        let is_less = match (self, other) {
+            (Self::Exact(one), Self::Exact(two)) => one <= two,
+            _ => self.to_f64() <= other.to_f64(),
+        };
+        if is_less { self } else { other }
     }
 }
 

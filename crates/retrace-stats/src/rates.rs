@@ -1,8 +1,9 @@
 //! The exact test of two rates.
 
 use num_bigint::{BigInt, BigUint};
-use num_traits::{One, Zero};
+use num_traits::Zero;
 
+use crate::binomial::binomial;
 use crate::rational::Exact;
 
 /// Tests whether two groups failed at the same rate; each is given as how many failed, of how many.
@@ -71,13 +72,9 @@ impl Table {
     }
 }
 
-/// The number of subsets of `n` things with `k` of them.
-fn binomial(n: usize, k: usize) -> BigUint {
-    (1..=k).fold(BigUint::one(), |subsets, size| subsets * (n - size + 1) / size)
-}
-
 #[cfg(test)]
 mod tests {
+    use num_traits::One;
     use proptest::prelude::*;
 
     use super::*;
