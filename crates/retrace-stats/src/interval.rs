@@ -45,6 +45,13 @@ impl Level {
         let tail = (left_out * u64::from(draws)).div_ceil(2 * u64::from(self.denominator));
         tail.try_into().expect("a share of a u32 is a u32")
     }
+
+    /// The greatest whole number of `draws` that is not above half of what the level leaves out: of 64 at 95 %, 1.
+    pub(crate) fn tail_within(self, draws: u32) -> u32 {
+        let left_out = u64::from(self.denominator - self.numerator);
+        let tail = left_out * u64::from(draws) / (2 * u64::from(self.denominator));
+        tail.try_into().expect("a share of a u32 is a u32")
+    }
 }
 
 impl fmt::Display for Level {
@@ -92,6 +99,12 @@ mod tests {
         let extreme = Level::new(1, u32::MAX).unwrap();
         assert_eq!(extreme.tail_of(u32::MAX), u32::MAX / 2);
         assert_eq!(extreme.tail_of(7), 4);
+    }
+
+    #[test]
+    fn a_tail_within_is_rounded_down() {
+        assert_eq!([5, 6, 7, 20].map(|signs| Level::PERCENT_95.tail_within(1 << signs)), [0, 1, 3, 26_214]);
+        assert_eq!(Level::new(1, u32::MAX).unwrap().tail_within(u32::MAX), u32::MAX / 2);
     }
 
     #[test]

@@ -34,6 +34,11 @@
 //!   columns that share their resamples.
 //! * [`median()`] is the middle.
 //!
+//! About recordings not yet made, from the [`Recordings`] there are:
+//!
+//! * [`flip_interval()`] turns a sign flip of whole recordings into an interval; [`max_t()`] tests several columns by
+//!   flipping them together; [`joint_flips()`] does both in one pass.
+//!
 //! What an action, an arm or a boundary is, is not known here: numbers go in and numbers come out.
 //! No function reads a clock, a file or an ambient source of randomness, so equal arguments give
 //! equal results on every platform.
@@ -43,24 +48,34 @@ mod bootstrap;
 mod cells;
 mod certified;
 mod draws;
+mod flip_interval;
 mod grid;
 mod interval;
+mod joint_flips;
+mod max_t;
 mod median;
 mod p_value;
 mod rates;
 mod rational;
+mod recordings;
 mod rollout_permutation;
 mod sign;
 mod sign_flip;
+mod subsets;
 #[cfg(test)]
 mod vectors;
+mod whole;
 
 pub use bootstrap::{Bootstrap, BootstrapError, bootstrap_mean, bootstrap_means};
+pub use flip_interval::{FlipInterval, flip_interval};
 pub use interval::{Interval, Level};
+pub use joint_flips::{JointFlips, joint_flips};
+pub use max_t::{Adjusted, FlipError, MaxT, max_t};
 pub use median::median;
 pub use p_value::PValue;
 pub use rates::exact_rates_test;
 pub use rational::{Exact, NotAFraction, exact_difference, nearest_double};
+pub use recordings::Recordings;
 pub use rollout_permutation::{ArmCounts, RolloutPermutationError, RolloutPermutationTest, rollout_permutation_test};
 pub use sign::{SignTest, exact_sign_test};
 pub use sign_flip::{SignFlipTest, cluster_sign_flip_test, sign_flip_test};
