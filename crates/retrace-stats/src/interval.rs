@@ -33,6 +33,20 @@ impl Level {
             .then(|| Self { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
+    /// The level at which each of `claims` claims holds if all are to hold at this one together: what is left out is shared. `None`
+    /// for no claims, and where it is too fine to be written down.
+    ///
+    /// ```
+    /// use retrace_stats::Level;
+    ///
+    /// assert_eq!(Level::PERCENT_95.shared_by(2), Level::new(39, 40));
+    /// ```
+    pub fn shared_by(self, claims: u32) -> Option<Self> {
+        let denominator = self.denominator.checked_mul(claims)?;
+        let left_out = self.denominator - self.numerator;
+        Self::new(denominator.checked_sub(left_out)?, denominator)
+    }
+
     /// The level as an exact number.
     pub fn exact(self) -> Exact {
         Exact::new(self.numerator.into(), self.denominator.into())
@@ -51,6 +65,16 @@ impl Level {
         let left_out = u64::from(self.denominator - self.numerator);
         let tail = left_out * u64::from(draws) / (2 * u64::from(self.denominator));
         tail.try_into().expect("a share of a u32 is a u32")
+    }
+
+    /// Half of what the level leaves out, as a double: of 95 %, 0.025.
+    pub(crate) fn tail(self) -> f64 {
+        f64::from(self.denominator - self.numerator) / (2.0 * f64::from(self.denominator))
+    }
+
+    /// The level as a double.
+    pub(crate) fn double(self) -> f64 {
+        f64::from(self.numerator) / f64::from(self.denominator)
     }
 }
 

@@ -43,13 +43,17 @@
 //! No function reads a clock, a file or an ambient source of randomness, so equal arguments give
 //! equal results on every platform.
 
+mod arms;
 mod binomial;
 mod bootstrap;
 mod cells;
 mod certified;
+mod cluster_t;
+mod detectable;
 mod draws;
 mod flip_interval;
 mod grid;
+mod here_interval;
 mod interval;
 mod joint_flips;
 mod max_t;
@@ -61,13 +65,18 @@ mod recordings;
 mod rollout_permutation;
 mod sign;
 mod sign_flip;
+mod student;
 mod subsets;
 #[cfg(test)]
 mod vectors;
 mod whole;
 
+pub use arms::Arms;
 pub use bootstrap::{Bootstrap, BootstrapError, bootstrap_mean, bootstrap_means};
+pub use cluster_t::{ClusterT, ClusterTError, cluster_t};
+pub use detectable::{blind_share, detectable_effect};
 pub use flip_interval::{FlipInterval, flip_interval};
+pub use here_interval::{HereInterval, HereIntervalError, here_interval};
 pub use interval::{Interval, Level};
 pub use joint_flips::{JointFlips, joint_flips};
 pub use max_t::{Adjusted, FlipError, MaxT, max_t};

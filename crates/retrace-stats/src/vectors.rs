@@ -31,3 +31,22 @@ pub(crate) fn assert_p(case: &Value, p: &Exact) {
     assert_eq!(p.denom().to_string(), case["p_denominator"], "{name}");
     assert_eq!(nearest_double(p).to_bits(), case["p"].as_f64().unwrap().to_bits(), "{name}");
 }
+
+/// Compares a double with what a case expects under a name, absolutely.
+pub(crate) fn assert_near(case: &Value, name: &str, found: f64, tolerance: f64) {
+    let expected = case["expect"][name].as_f64().unwrap();
+    assert!((found - expected).abs() <= tolerance, "{} {name}: {found:e} is not {expected:e}", case["name"]);
+}
+
+/// Compares a double with what a case expects under a name, relatively.
+pub(crate) fn assert_relative(case: &Value, name: &str, found: f64, tolerance: f64) {
+    let expected = case["expect"][name].as_f64().unwrap();
+    let off = (found - expected).abs();
+    assert!(off <= tolerance * expected.abs() || off < 1e-14, "{} {name}: {found:e} is not {expected:e}", case["name"]);
+}
+
+/// The counts of both arms of a boundary, PRE first.
+pub(crate) fn arms(value: &Value) -> [Vec<u32>; 2] {
+    ["pre", "post"]
+        .map(|arm| value[arm].as_array().unwrap().iter().map(|count| count.as_u64().unwrap() as u32).collect())
+}
