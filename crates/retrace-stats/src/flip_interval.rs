@@ -384,7 +384,7 @@ mod tests {
         #[test]
         fn the_interval_and_the_test_agree_about_zero(differences in sizes(5..=10)) {
             let sums: Vec<Exact> = differences.iter().map(|one| one.iter().sum()).collect();
-            let p = crate::exact_permutation_test(&sums).unwrap().p;
+            let p = crate::sign_flip_test(&sums).p.exact().unwrap().clone();
             let total: Exact = sums.iter().sum();
             let shown = p <= one_in_forty() * whole(2);
             let found = interval(&differences);
