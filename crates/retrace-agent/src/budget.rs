@@ -27,6 +27,8 @@ pub(crate) struct Account {
     /// Answers that the model is being asked for.
     pub(crate) n_asking: usize,
     pub(crate) n_requests: u64,
+    /// Those of them that were made beside the run.
+    pub(crate) n_early: u64,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
     /// What the model was sent when it was asked for its first answer, if it says so.

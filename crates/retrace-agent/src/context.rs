@@ -58,6 +58,17 @@ struct State {
     unasked: Option<EndReason>,
 }
 
+/// What a model is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// The next response of the agent.
+    Answer,
+    /// What a strategy wants to know.
+    Question,
+    /// The same, beside the run.
+    EarlyQuestion,
+}
+
 /// What ended a run before the agent did.
 #[derive(Clone, Debug)]
 pub(crate) enum Ended {
@@ -137,7 +148,7 @@ impl<'a> RunContext<'a> {
     /// As [`respond`](Self::respond).
     pub async fn respond_with(&self, history: &History, tools: &[ToolSpec]) -> Result<Response, Halt> {
         let prompt = Prompt { instructions: self.instructions, history, tools, seed: self.seed };
-        self.request(self.model, &prompt, true).await
+        self.request(self.model, &prompt, Purpose::Answer).await
     }
 
     /// Books a response that the agent got from a model of its own, and the hash of what that model was sent.
@@ -239,9 +250,10 @@ impl<'a> RunContext<'a> {
     }
 
     /// Asks a model within the limits of the run. The seed of the prompt is made from that of the run and the number
-    /// of the model call.
-    async fn request(&self, model: &dyn Model, prompt: &Prompt<'_>, is_answer: bool) -> Result<Response, Halt> {
-        let number = {
+    /// of the model call. What is asked beside the run is numbered by itself, since nobody knows when its turn comes.
+    async fn request(&self, model: &dyn Model, prompt: &Prompt<'_>, purpose: Purpose) -> Result<Response, Halt> {
+        let is_answer = purpose == Purpose::Answer;
+        let seed = {
             let mut state = self.state();
             if let Some(reason) = self.budget.forbids_request(&state.account, is_answer) {
                 if is_answer {
@@ -255,15 +267,21 @@ impl<'a> RunContext<'a> {
             } else {
                 state.account.n_requests += 1;
                 state.account.n_asking += usize::from(is_answer);
-                Some(state.account.n_requests)
+                let account = &mut state.account;
+                Some(if purpose == Purpose::EarlyQuestion {
+                    account.n_early += 1;
+                    mix(mix(self.seed, u64::MAX), account.n_early)
+                } else {
+                    mix(self.seed, account.n_requests - account.n_early)
+                })
             }
         };
-        let Some(number) = number else {
+        let Some(seed) = seed else {
             yield_once().await;
             return Err(Halt::BudgetSpent);
         };
         let _asking = is_answer.then(|| Asking(self));
-        let prompt = Prompt { seed: mix(self.seed, number), ..*prompt };
+        let prompt = Prompt { seed, ..*prompt };
         let span = info_span!("chat", model = model.name());
         // Made inside the future that is watched: a model may panic before it returns one.
         let answer = AssertUnwindSafe(async { model.respond(&prompt).await }.instrument(span)).catch_unwind().await;
@@ -289,9 +307,22 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// Puts a question of a strategy to a model, within the limits of the run.
-    pub(crate) async fn ask_model(&self, model: &dyn Model, question: &Prompt<'_>) -> Result<Response, CompactError> {
-        self.request(model, question, false).await.map_err(|halt| match halt {
+    /// Puts a question of a strategy to the model that it names: the run's own, or another. It counts toward the limits of
+    /// the run.
+    pub(crate) async fn ask_model(
+        &self,
+        name: Option<&str>,
+        other: Option<&dyn Model>,
+        question: &Prompt<'_>,
+        is_early: bool,
+    ) -> Result<Response, CompactError> {
+        let model = match (other, name.filter(|name| *name != self.model.name())) {
+            (Some(other), _) => other,
+            (None, None) => self.model,
+            (None, Some(name)) => return Err(CompactError::UnknownModel { name: name.to_owned() }),
+        };
+        let purpose = if is_early { Purpose::EarlyQuestion } else { Purpose::Question };
+        self.request(model, question, purpose).await.map_err(|halt| match halt {
             Halt::Model(error) => error.into(),
             halt => CompactError::Other { message: halt.to_string() },
         })
@@ -365,11 +396,6 @@ impl Ask for RunContext<'_> {
         prompt: &'a Prompt<'a>,
         model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Response, CompactError>> {
-        Box::pin(async move {
-            match model.filter(|name| *name != self.model.name()) {
-                None => self.ask_model(self.model, prompt).await,
-                Some(name) => Err(CompactError::UnknownModel { name: name.to_owned() }),
-            }
-        })
+        Box::pin(self.ask_model(model, None, prompt, false))
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
@@ -60,19 +61,21 @@ impl ToolLoop {
     async fn run(&self, mut history: History, cx: &RunContext<'_>) -> Result<Turn, AgentError> {
         let mut compactor = self.compactor.clone();
         let tools = tools(cx, compactor.as_ref())?;
-        let mut aside = None;
+        let mut aside = Aside::default();
         let mut n = 0_i64;
-        loop {
+        let ended = loop {
             n += 1;
             let round = self.round(&mut history, compactor.as_mut(), &mut aside, &tools, cx);
             let round = round.instrument(info_span!("round", n));
             match round.await {
                 Ok(Round::Called) => {}
-                Ok(Round::Answered) => return Ok(Turn::Ended(history)),
-                Err(AgentError::Halt(Halt::BudgetSpent)) => return Ok(Turn::Stopped(history)),
-                Err(error) => return Err(error),
+                Ok(Round::Answered) => break Ok(Turn::Ended(history)),
+                Err(AgentError::Halt(Halt::BudgetSpent)) => break Ok(Turn::Stopped(history)),
+                Err(error) => break Err(error),
             }
-        }
+        };
+        aside.note(cx);
+        ended
     }
 
     /// One answer of the model, and the results of its calls. `aside` is what goes on beside them.
@@ -80,21 +83,21 @@ impl ToolLoop {
         &'a self,
         history: &mut History,
         mut compactor: Option<&mut Compactor>,
-        aside: &mut Option<BoxFuture<'a, ()>>,
+        aside: &mut Aside<'a>,
         tools: &[ToolSpec],
         cx: &'a RunContext<'_>,
     ) -> Result<Round, AgentError> {
         if let Some(compactor) = &mut compactor {
             self.compact(history, compactor, aside, cx).await;
         }
-        let response = beside(aside, cx.respond_with(history, tools)).await?;
+        let response = aside.beside(cx.respond_with(history, tools)).await?;
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         history.push(Event::Response(response));
         if calls.is_empty() {
             return Ok(Round::Answered);
         }
         let own = calls.iter().map(|call| compactor.as_mut()?.answer(call, history, &*self.counter)).collect();
-        history.push(Event::results(beside(aside, run_calls(&calls, own, cx)).await?));
+        history.push(Event::results(aside.beside(run_calls(&calls, own, cx)).await?));
         Ok(Round::Called)
     }
 
@@ -104,25 +107,24 @@ impl ToolLoop {
         &'a self,
         history: &mut History,
         compactor: &mut Compactor,
-        aside: &mut Option<BoxFuture<'a, ()>>,
+        aside: &mut Aside<'a>,
         cx: &'a RunContext<'_>,
     ) {
-        let asked = Asked { cx, others: &self.models };
+        let asked = Asked { cx, others: &self.models, is_early: false };
         let mut compacting = self.compacting_in(&asked, cx);
-        if compactor.is_due(history, &compacting)
-            && let Some(early) = aside.take()
-        {
-            // It is on its way, and another one would cost as much again.
-            early.await;
+        if compactor.is_due(history, &compacting) {
+            // What is on its way costs less than another one.
+            aside.finish().await;
         }
+        aside.note(cx);
         let pass = compactor.before_request(history, &mut compacting).await;
         if let Some(usage) = pass.usage_event() {
             cx.note(&usage);
         }
         if let Some(start) = compactor.start_early(history, &compacting) {
-            *aside = Some(Box::pin(async move {
-                let asked = Asked { cx, others: &self.models };
-                start.run(&mut self.compacting_in(&asked, cx)).await;
+            aside.work = Some(Box::pin(async move {
+                let asked = Asked { cx, others: &self.models, is_early: true };
+                start.run(&mut self.compacting_in(&asked, cx)).await
             }));
         }
     }
@@ -145,16 +147,39 @@ enum Round {
     Answered,
 }
 
-/// Does some work while something else goes on beside it, which may end sooner or later.
-async fn beside<T>(aside: &mut Option<BoxFuture<'_, ()>>, work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
-    poll_fn(|cx| {
-        if aside.as_mut().is_some_and(|aside| aside.as_mut().poll(cx).is_ready()) {
-            *aside = None;
+/// What goes on beside the run, and what it cost once it has ended.
+#[derive(Default)]
+struct Aside<'a> {
+    work: Option<BoxFuture<'a, Option<Event>>>,
+    usage: Option<Event>,
+}
+
+impl Aside<'_> {
+    /// Does something else meanwhile.
+    async fn beside<T>(&mut self, other: impl Future<Output = T>) -> T {
+        let mut other = pin!(other);
+        poll_fn(|cx| {
+            if let Some(Poll::Ready(usage)) = self.work.as_mut().map(|work| work.as_mut().poll(cx)) {
+                (self.work, self.usage) = (None, usage);
+            }
+            other.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Waits for its end.
+    async fn finish(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.usage = work.await;
         }
-        work.as_mut().poll(cx)
-    })
-    .await
+    }
+
+    /// Makes what it cost an event of the run, between two rounds.
+    fn note(&mut self, cx: &RunContext<'_>) {
+        if let Some(usage) = self.usage.take() {
+            cx.note(&usage);
+        }
+    }
 }
 
 /// The tools that the model is offered: those of the toolbox, and the one by which it wishes for a compaction.
@@ -197,6 +222,8 @@ async fn run_calls(
 struct Asked<'a> {
     cx: &'a RunContext<'a>,
     others: &'a [(String, Arc<dyn Model>)],
+    /// Whether it is asked beside the run.
+    is_early: bool,
 }
 
 impl Ask for Asked<'_> {
@@ -205,10 +232,8 @@ impl Ask for Asked<'_> {
         prompt: &'a Prompt<'a>,
         model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Response, CompactError>> {
-        match self.others.iter().find(|(name, _)| Some(&**name) == model) {
-            Some((_, other)) => Box::pin(self.cx.ask_model(other, prompt)),
-            None => self.cx.ask(prompt, model),
-        }
+        let named = self.others.iter().find(|(name, _)| Some(&**name) == model);
+        Box::pin(self.cx.ask_model(model, named.map(|(_, other)| &**other), prompt, self.is_early))
     }
 }
 

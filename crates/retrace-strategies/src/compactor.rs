@@ -14,10 +14,10 @@ use retrace_events::tokens::{TokenCounter, Tokens, count_events, count_sent};
 use retrace_events::{Event, Extra, History, UsageEvent};
 use tracing::warn;
 
-use self::early::Early;
 pub use self::early::EarlyStart;
-use self::on_request::Wishes;
+use self::early::{Background, Early};
 pub use self::on_request::{OnRequest, WishRefused};
+use self::on_request::{Wish, Wishes};
 use self::span::{Cause, trace};
 use crate::context::{CompactContext, Spend};
 use crate::sizes::anchored;
@@ -113,20 +113,19 @@ pub struct Sizes {
 /// A compaction that changed something is a span `compact_messages`, opened and closed once it is done; its sizes are
 /// counted only if someone listens. Each receipt that it put there is an event `compaction.receipt` in the span.
 pub async fn compact(strategy: &dyn Strategy, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
-    let earlier = cx.spend().clone();
-    compact_for(Cause::default(), &earlier, strategy, history, cx).await
+    compact_because(Cause::default(), strategy, history, cx).await
 }
 
-/// As [`compact`], with what its span says of it, and what was spent before anything of it was.
-async fn compact_for(
+/// As [`compact`], with what its span says of it.
+async fn compact_because(
     cause: Cause,
-    earlier: &Spend,
     strategy: &dyn Strategy,
     history: &mut History,
     cx: &mut CompactContext<'_>,
 ) -> Pass {
+    let earlier = cx.spend().clone();
     let compacted = strategy.compact(history, cx).await;
-    let mut pass = Pass { outcome: Outcome::Unchanged, spend: cx.spend().since(earlier), still_due: false };
+    let mut pass = Pass { outcome: Outcome::Unchanged, spend: cx.spend().since(&earlier), still_due: false };
     match compacted {
         Ok(Compacted::Unchanged) => {}
         Ok(Compacted::Changed(kept)) => {
@@ -183,20 +182,20 @@ impl Compactor {
     ///
     /// Nothing makes it fail: where the strategy does, the history is left as it was, and [`Outcome::Failed`] says so.
     pub async fn before_request(&mut self, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
-        let wish = self.wishes.as_mut().and_then(Wishes::take);
-        let is_due = self.is_due(history, cx);
-        if !is_due {
+        let is_triggered = self.is_triggered(history, cx);
+        if !is_triggered {
             self.held_up_to = None;
         }
         let is_held = self.held_up_to.is_some_and(|most| self.size(history, cx.counter) <= most);
-        let mut pass = Pass { outcome: Outcome::NotDue, spend: Spend::default(), still_due: false };
-        if is_due && !is_held {
-            pass = self.compact_due(history, cx).await;
-        }
-        match (wish, &pass.outcome) {
-            (Some(wish), Outcome::NotDue) => pass = self.grant(wish, history, cx).await,
-            (_, Outcome::NotDue) => return pass,
-            _ => {}
+        let wish = self.wishes.as_mut().and_then(Wishes::take);
+        let lapses = is_triggered && !is_held;
+        let mut pass = match &wish {
+            _ if lapses => self.compact_for(None, history, cx).await,
+            Some(wish) => self.compact_for(Some(wish), history, cx).await,
+            None => return Pass { outcome: Outcome::NotDue, spend: Spend::default(), still_due: false },
+        };
+        if let (Some(wish), Some(wishes)) = (wish, &mut self.wishes) {
+            wishes.settle(wish, lapses, matches!(pass.outcome, Outcome::Failed(_)));
         }
         match &pass.outcome {
             Outcome::Compacted { before } => self.note_removed(before, history, cx.counter),
@@ -219,23 +218,38 @@ impl Compactor {
         pass
     }
 
-    /// Compacts a history that calls for it, if need be: a compaction that was started early may be there.
-    async fn compact_due(&mut self, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
-        let earlier = cx.spend().clone();
-        let background = match self.early.take().map(|early| self.swap_in(early, history, cx)) {
-            Some(Ok(pass)) => return pass,
-            Some(Err(fate)) => Some(fate),
+    /// Compacts a history that calls for it, or for a wish. A compaction that was started early may be there.
+    async fn compact_for(&mut self, wish: Option<&Wish>, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
+        let model_requested = wish.is_some();
+        let focus = wish.and_then(Wish::focus);
+        let background = match self.early.take() {
             None => None,
+            // It knew nothing of the focus.
+            Some(_) if focus.is_some() => Some(Background::Stale),
+            Some(early) => match self.swap_in(&early, history, cx, model_requested) {
+                Ok(pass) => return pass,
+                Err(background) => Some(background),
+            },
         };
-        compact_for(Cause { background, ..Cause::default() }, &earlier, &*self.strategy, history, cx).await
+        let cause = Cause { model_requested, background };
+        let Some(focus) = focus else { return compact_because(cause, &*self.strategy, history, cx).await };
+        let mut focused = cx.focusing(focus);
+        let pass = compact_because(cause, &*self.strategy, history, &mut focused).await;
+        let spend = focused.spend().clone();
+        cx.go_on_from(spend);
+        pass
     }
 
-    /// Whether a history calls for a compaction before the next request.
+    /// Whether a history is compacted before the next request: it calls for it, or the model has wished for it.
     pub fn is_due(&self, history: &History, cx: &CompactContext<'_>) -> bool {
+        self.is_triggered(history, cx) || self.wishes.as_ref().is_some_and(Wishes::is_pending)
+    }
+
+    fn is_triggered(&self, history: &History, cx: &CompactContext<'_>) -> bool {
         self.exceeds_events(history) || self.strategy_is_due(history, cx)
     }
 
-    /// As [`is_due`](Self::is_due), but for a strategy that looks for itself at every request: that is no trigger.
+    /// As [`is_triggered`](Self::is_triggered), but for a strategy that looks for itself at every request: that is no trigger.
     fn is_still_due(&self, history: &History, cx: &CompactContext<'_>) -> bool {
         let nothing = History::from(Vec::new());
         self.exceeds_events(history)
@@ -296,15 +310,18 @@ fn newest_anchor(history: &History) -> Option<usize> {
 impl Pass {
     /// What was asked of models, as an event of the run; nothing where none was asked.
     pub fn usage_event(&self) -> Option<Event> {
-        (self.spend.n_model_calls > 0).then(|| {
-            Event::Usage(UsageEvent {
-                kind: "compaction".to_owned(),
-                usage: self.spend.usage.clone(),
-                model: None,
-                extra: Extra::default(),
-            })
-        })
+        usage_event(&self.spend)
     }
+}
+
+fn usage_event(spend: &Spend) -> Option<Event> {
+    let usage = || UsageEvent {
+        kind: "compaction".to_owned(),
+        usage: spend.usage.clone(),
+        model: None,
+        extra: Extra::default(),
+    };
+    (spend.n_model_calls > 0).then(|| Event::Usage(usage()))
 }
 
 impl Sizes {

@@ -589,12 +589,38 @@ fn a_compaction_that_is_started_early_goes_on_beside_the_run_and_stands_in_when_
     let fallback =
         FallbackCompaction { max_tokens: Some(20), background_start: Some(0.75), ..FallbackCompaction::new(first) };
     let compacting = ToolLoop::compacting(Compactor::new(Arc::new(fallback))).model("scribe", scribe.clone());
-    let (rollout, history) = pollster::block_on(run(&model, &toolbox, Budget::default()).execute(&compacting));
+    let shown = Mutex::new(Vec::new());
+    let observer = |event: &Event| shown.lock().unwrap().push(event.kind());
+    let run = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
+    let (rollout, history) = pollster::block_on(run.execute(&compacting));
     assert_eq!((rollout.end, scribe.asked().len()), (EndReason::Answer, 1));
-    // It was asked of seven rounds, and was used after nine, with the two since and what it cost.
+    assert_eq!(shown.lock().unwrap().iter().filter(|kind| **kind == "usage").count(), 1);
+    // It was asked of seven rounds, and was used after nine, with the two since.
     let question = format!("{:?}", scribe.asked()[0].events);
     assert_eq!(question.matches("ok: done").count(), 6, "the newest round is kept: {question}");
     let lengths: Vec<_> = model.asked().iter().map(|asked| asked.events.len()).collect();
-    assert_eq!(lengths, [1, 3, 5, 7, 9, 11, 13, 15, 17, 8, 10]);
+    assert_eq!(lengths, [1, 3, 5, 7, 9, 11, 13, 15, 17, 7, 9]);
     assert_eq!(history.unwrap().events().filter(|event| matches!(event, Event::Summary(_))).count(), 1);
+}
+
+#[test]
+fn what_was_started_early_and_not_used_is_accounted_and_takes_no_seed_of_the_run() {
+    let seeds = |background_start: Option<f64>| {
+        let script = (0..8).map(|_| calls(&["work"])).chain(["done".into()]);
+        let (model, ran) = (ScriptedModel::new(script), Arc::default());
+        let (toolbox, scribe) = (toolbox(&ran), Arc::new(ScriptedModel::new(["", "so far"])));
+        let strategy = SummarizingCompaction { model: Some("scribe".to_owned()), ..SummarizingCompaction::default() };
+        let first: [Arc<dyn Strategy>; 1] = [Arc::new(SummarizingCompaction { keep_messages: 2, ..strategy })];
+        let fallback = FallbackCompaction { max_tokens: Some(30), background_start, ..FallbackCompaction::new(first) };
+        let compacting = ToolLoop::compacting(Compactor::new(Arc::new(fallback))).model("scribe", scribe.clone());
+        let shown = Mutex::new(Vec::new());
+        let observer = |event: &Event| shown.lock().unwrap().push(event.kind());
+        let run = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
+        let (rollout, _) = pollster::block_on(run.execute(&compacting));
+        assert_eq!(rollout.end, EndReason::Answer);
+        let n_usage = shown.lock().unwrap().iter().filter(|kind| **kind == "usage").count();
+        assert_eq!((scribe.asked().len(), n_usage), if background_start.is_some() { (2, 1) } else { (0, 0) });
+        model.asked().iter().map(|asked| asked.seed).collect::<Vec<_>>()
+    };
+    assert_eq!(seeds(Some(0.5)), seeds(None));
 }

@@ -5,9 +5,7 @@ use retrace_events::{Extra, History, Outcome, ToolCall, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::span::Cause;
-use super::{Compactor, Pass, compact_for};
-use crate::context::CompactContext;
+use super::Compactor;
 
 /// The name of the tool.
 const TOOL: &str = "compact_context";
@@ -69,10 +67,29 @@ pub(super) struct Wish {
     focus: Option<String>,
 }
 
+impl Wish {
+    pub(super) fn focus(&self) -> Option<&str> {
+        self.focus.as_deref()
+    }
+}
+
 impl Wishes {
-    /// The pending one, which is then granted or lapses.
     pub(super) fn take(&mut self) -> Option<Wish> {
         self.pending.take()
+    }
+
+    /// Counts a wish for which a compaction was made. One whose history was due anyway lapses and is not counted; it waits
+    /// for the next request where that compaction failed.
+    pub(super) fn settle(&mut self, wish: Wish, lapses: bool, failed: bool) {
+        if !lapses {
+            self.n_granted += 1;
+        } else if failed {
+            self.pending = Some(wish);
+        }
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending.is_some()
     }
 }
 
@@ -157,20 +174,5 @@ impl Compactor {
         let focus = focus.filter(|focus| !focus.trim().is_empty());
         wishes.pending = Some(Wish { focus });
         Ok(())
-    }
-
-    /// Compacts a history because the model wished for it.
-    pub(super) async fn grant(&mut self, wish: Wish, history: &mut History, cx: &mut CompactContext<'_>) -> Pass {
-        if let Some(wishes) = &mut self.wishes {
-            wishes.n_granted += 1;
-        }
-        let cause = Cause { model_requested: true, ..Cause::default() };
-        let earlier = cx.spend().clone();
-        let Some(focus) = &wish.focus else { return compact_for(cause, &earlier, &*self.strategy, history, cx).await };
-        let mut focused = cx.focusing(focus);
-        let pass = compact_for(cause, &earlier, &*self.strategy, history, &mut focused).await;
-        let spend = focused.spend().clone();
-        cx.go_on_from(spend);
-        pass
     }
 }

@@ -6,7 +6,7 @@ use tracing::field::Empty;
 use tracing::{Level, event, info_span};
 
 use super::Sizes;
-use super::early::Fate;
+use super::early::Background;
 use crate::receipt::new_receipts;
 use crate::strategy::Strategy;
 
@@ -16,7 +16,7 @@ pub(super) struct Cause {
     /// Whether the model wished for it.
     pub(super) model_requested: bool,
     /// What became of a compaction that was started early.
-    pub(super) background: Option<Fate>,
+    pub(super) background: Option<Background>,
 }
 
 /// One span for a compaction that changed something, opened and closed at once.
@@ -36,7 +36,7 @@ pub(super) fn trace(
         compaction.tokens_before = Empty,
         compaction.tokens_after = Empty,
         compaction.model_requested = cause.model_requested.then_some(true),
-        compaction.background = cause.background.map(Fate::as_str),
+        compaction.background = cause.background.map(Background::as_str),
     );
     if span.is_disabled() {
         return;

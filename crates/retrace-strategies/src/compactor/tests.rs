@@ -270,6 +270,25 @@ fn a_wish_is_granted_once_before_the_next_request_with_its_focus_and_within_its_
 }
 
 #[test]
+fn a_wish_waits_where_the_compaction_that_was_due_failed() {
+    let asked = AskModel(ScriptedModel::new(["", "", "so good"].map(Step::from)));
+    let limits = OnRequest { min_tokens: Tokens(1), max_per_run: 1 };
+    let summarizing =
+        SummarizingCompaction { max_messages: Some(4), keep_messages: 2, ..SummarizingCompaction::default() };
+    let mut compactor = compactor(summarizing).on_request(limits);
+    let mut history = long(6);
+    compactor.wish(Some("the tea".to_owned()), &history, &retrace_events::tokens::FourCharacters).unwrap();
+    let mut pass = |compactor: &mut Compactor, history: &mut History| {
+        pollster::block_on(compactor.before_request(history, &mut CompactContext::new(&asked, 0))).outcome
+    };
+    assert!(matches!(pass(&mut compactor, &mut history), Outcome::Failed(_)));
+    // Shorter, it is due no more, and the wish is granted.
+    let mut shorter = long(4);
+    assert!(matches!(pass(&mut compactor, &mut shorter), Outcome::Compacted { .. }));
+    assert!(format!("{:?}", asked.0.asked().last()).contains("the tea"));
+}
+
+#[test]
 fn a_strategy_that_looks_for_itself_looks_every_time_and_nothing_is_said_of_it() {
     let mut compactor = compactor(crate::ClampOversizedMessages {
         max_part_chars: Some(200),
