@@ -54,6 +54,11 @@ fn a_recording_is_raw_and_what_the_agent_did_to_its_context_is_no_action_of_it()
     assert_eq!(verified.code, 0, "{}", verified.stderr);
     assert!(verified.stderr.contains("calls replayed with the same outcome"), "{}", verified.stderr);
     assert!(verified.stderr.contains("`[agent.compaction]` is for `retrace record`"), "{}", verified.stderr);
+    assert!(
+        verified.stderr.contains("round-1: calls of `compact_context`, tools of the recorded agent's own"),
+        "{}",
+        verified.stderr
+    );
 }
 
 #[test]

@@ -28,11 +28,13 @@
 //!
 //! * **recording**: one agent run, as events in the order the agent saw them;
 //! * **round**: one response with tool calls and the `tool_results` that answer them all;
-//! * **action**: one executed tool call, with the outcome of the result that answered it;
+//! * **action**: one tool call that an environment executed, with the outcome of the result that answered it; a result of a
+//!   tool of the agent's **own** makes none;
 //! * **signature**: what two calls share exactly if they would do the same thing;
 //! * **history**: the events an agent resumes from;
 //! * **boundary**: a point between two rounds at which a recording can be resumed;
 //! * **strategy**: turns the raw history into what is kept of it;
+//! * **chain**: a strategy applied, at each boundary of a recording, to what it left at the one before;
 //! * **arm**: PRE, resumed from the raw history, or POST, resumed from what a strategy keeps;
 //! * **rollout**: what the agent did after it was resumed; each arm of a boundary has several **samples**;
 //! * **horizon**: how many actions of a rollout are looked at;

@@ -187,6 +187,18 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_that_a_program_wrote_comes_back_whole() {
+        let content = vec![
+            AssistantContent::text("See."),
+            AssistantContent::Image(image(None)),
+            AssistantContent::Reasoning(Reasoning::new("Hm.")),
+        ];
+        let messages =
+            [Message::user("Show me."), Message::Assistant(AssistantMessage::new(content)), Message::user("Thanks.")];
+        assert_eq!(messages_of(&history(&messages)).unwrap(), messages);
+    }
+
+    #[test]
     fn what_is_changed_is_made_anew_and_the_rest_is_as_it_was() {
         let messages = conversation();
         let mut events: Vec<_> = history(&messages).iter().cloned().collect();

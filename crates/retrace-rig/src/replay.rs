@@ -64,7 +64,7 @@ fn is_plain(block: &AssistantContent) -> bool {
 pub(crate) fn stored_turn(response: &Response, parts: &[&Part], target: &Target) -> Option<Turn> {
     let stored: Stored = response.provider_data.as_ref()?.read().ok()?;
     let message = stored.rig.with_stop(None);
-    if !message.origin.as_ref().is_some_and(|origin| target.made(origin)) {
+    if !target.made(message.origin.as_ref()) {
         return None;
     }
     let mut said = message.content.iter().enumerate().filter(|(_, block)| is_said(block));

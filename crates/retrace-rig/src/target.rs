@@ -27,9 +27,10 @@ impl Target {
         Some(Origin::new(wire.api(), wire.provider(), wire.model()))
     }
 
-    pub(crate) fn made(&self, origin: &Origin) -> bool {
+    /// Whether a turn of this origin is its own. One that a program wrote has none.
+    pub(crate) fn made(&self, origin: Option<&Origin>) -> bool {
         let Self::Model { wire, .. } = self else { return true };
-        origin.same_model(&wire.api(), wire.provider(), wire.model())
+        origin.is_some_and(|origin| origin.same_model(&wire.api(), wire.provider(), wire.model()))
     }
 
     /// Whether it has a flag for a failed result.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use futures_core::future::BoxFuture;
-use retrace_events::tokens::TokenCounter;
+use retrace_events::tokens::{FourCharacters, TokenCounter};
 use retrace_events::{Event, History, PartBody};
 use serde::{Deserialize, Serialize};
 
@@ -121,9 +121,9 @@ impl ClampOversizedMessages {
     }
 }
 
-/// The characters of a text. Most are ASCII, which is seen sooner than they are counted.
+/// The characters of a text.
 fn n_chars(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.chars().count() }
+    FourCharacters.units(text) as usize
 }
 
 impl Strategy for ClampOversizedMessages {

@@ -53,6 +53,10 @@ impl Strategy for Counted {
         Some(Arc::new(Self::new(early, Arc::clone(&self.counter))))
     }
 
+    fn fresh(&self) -> Option<Arc<dyn Strategy>> {
+        Some(Arc::new(Self::new(self.strategy.fresh()?, Arc::clone(&self.counter))))
+    }
+
     fn models(&self) -> Vec<&str> {
         self.strategy.models()
     }

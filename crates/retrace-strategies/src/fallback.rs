@@ -10,7 +10,7 @@ use crate::anchors::with_pins;
 use crate::config::BadSetting;
 use crate::context::CompactContext;
 use crate::sizes::anchored;
-use crate::strategy::{Business, CompactError, Compacted, Strategy};
+use crate::strategy::{Business, CompactError, Compacted, Strategy, fresh};
 use crate::trigger::{FALLBACK_WINDOW, Trigger, Window, is_of_trigger};
 
 /// Runs the first strategy of its chain, and the next one on the original history where a model gives no answer or one
@@ -115,6 +115,11 @@ impl Strategy for FallbackCompaction {
         // Alone in a chain, so that its pins come back as they would there.
         let first = Self { background_start: None, ..Self::new(self.chain.first().map(Arc::clone)) };
         is_near.then(|| Arc::new(first) as Arc<dyn Strategy>)
+    }
+
+    fn fresh(&self) -> Option<Arc<dyn Strategy>> {
+        let chain = fresh(&self.chain)?;
+        Some(Arc::new(Self { chain, ..self.clone() }))
     }
 
     fn models(&self) -> Vec<&str> {

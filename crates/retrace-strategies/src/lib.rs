@@ -37,6 +37,7 @@ mod anchors;
 mod bridge;
 mod briefing;
 mod cache;
+mod chain;
 mod changes;
 mod clamp_oversized;
 mod clear_tool_results;
@@ -68,6 +69,7 @@ mod trigger;
 mod vectors;
 
 pub use cache::CacheKept;
+pub use chain::go_on;
 pub use changes::{Changes, Fate};
 pub use clamp_oversized::ClampOversizedMessages;
 pub use clear_tool_results::ClearToolResults;

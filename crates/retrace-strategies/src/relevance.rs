@@ -217,7 +217,7 @@ impl RelevanceCompaction {
                 (Fate::Dropped, _) => {}
             }
         }
-        if let Some(summarizer) = self.summarizer.as_ref().filter(|_| n_told > 0) {
+        if let Some(summarizer) = self.summarizer.as_ref().filter(|_| !told.trim().is_empty()) {
             let (earlier, mut others): (Vec<_>, Vec<_>) = head.into_iter().partition(|event| is_summary(event));
             let content = summary(summarizer, &earlier, told, cx).await?;
             let replaced = (n_told + earlier.len()) as u64;
@@ -277,6 +277,10 @@ impl Strategy for RelevanceCompaction {
 
     fn is_due(&self, history: &History, window: Option<Tokens>, counter: &dyn TokenCounter) -> bool {
         self.trigger().fires(history, window, counter)
+    }
+
+    fn fresh(&self) -> Option<Arc<dyn Strategy>> {
+        Some(Arc::new(Self { judgements: Judgements::default(), ..self.clone() }))
     }
 
     fn models(&self) -> Vec<&str> {

@@ -49,6 +49,12 @@ pub trait Strategy: Send + Sync {
         None
     }
 
+    /// The same strategy as if it had never run, where it remembers what it did; nothing where it does not. A verification
+    /// takes a fresh one for each compaction, so that none depends on which came before it.
+    fn fresh(&self) -> Option<Arc<dyn Strategy>> {
+        None
+    }
+
     /// The models that it asks for by name.
     fn models(&self) -> Vec<&str> {
         Vec::new()
@@ -68,6 +74,14 @@ pub trait Strategy: Send + Sync {
         history: &'a History,
         cx: &'a mut CompactContext<'_>,
     ) -> BoxFuture<'a, Result<Compacted, CompactError>>;
+}
+
+/// Fresh ones of these, if any of them remembers anything.
+pub(crate) fn fresh(strategies: &[Arc<dyn Strategy>]) -> Option<Vec<Arc<dyn Strategy>>> {
+    let fresh: Vec<_> = strategies.iter().map(|strategy| strategy.fresh()).collect();
+    let remembers = fresh.iter().any(Option::is_some);
+    let all = fresh.into_iter().zip(strategies).map(|(fresh, old)| fresh.unwrap_or_else(|| Arc::clone(old)));
+    remembers.then(|| all.collect())
 }
 
 /// What becomes of the events that a strategy does not keep.

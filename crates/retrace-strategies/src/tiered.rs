@@ -10,7 +10,7 @@ use crate::anchors::with_pins;
 use crate::config::{BadSetting, at_least_one};
 use crate::context::CompactContext;
 use crate::sizes::anchored;
-use crate::strategy::{Business, CompactError, Compacted, Strategy};
+use crate::strategy::{Business, CompactError, Compacted, Strategy, fresh};
 use crate::trigger::{FALLBACK_WINDOW, Window, is_of_trigger};
 
 /// Runs its tiers in order, cheap to dear, whatever their triggers say, until the history is no larger than its target.
@@ -104,6 +104,11 @@ impl Strategy for TieredCompaction {
 
     fn is_due(&self, history: &History, window: Option<Tokens>, counter: &dyn TokenCounter) -> bool {
         anchored(counter, history) > self.target(window)
+    }
+
+    fn fresh(&self) -> Option<Arc<dyn Strategy>> {
+        let tiers = fresh(&self.tiers)?;
+        Some(Arc::new(Self { tiers, ..self.clone() }))
     }
 
     fn models(&self) -> Vec<&str> {

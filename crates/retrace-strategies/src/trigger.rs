@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_that_a_strategy_sets_off_itself_is_warned_of_and_no_other() {
+    fn what_is_warned_of_runs_at_every_request() {
         let mut n_warned = 0;
         for max in 1..14 {
             for keep in 0..10 {

@@ -69,7 +69,9 @@ impl Setup {
         cx.window = self.model.rules().window;
         cx.model = Some(self.model.name());
         cx.run = site.run_so_far;
-        let strategy = Timed::new(&*self.strategies[name], self.settings.limits.strategy);
+        let strategy = &self.strategies[name];
+        let fresh = strategy.fresh();
+        let strategy = Timed::new(&**fresh.as_ref().unwrap_or(strategy), self.settings.limits.strategy);
         let span = info_span!("compact", recording, cut = boundary.cut() as i64, strategy = name);
         let compacted = AssertUnwindSafe(strategy.compact(&given, &mut cx)).catch_unwind().instrument(span).await;
         let compacted = compacted.unwrap_or_else(|panic| {

@@ -1,14 +1,17 @@
 //! Time limits around everything that leaves the program.
 
+use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::future::BoxFuture;
 use futures_util::FutureExt;
 use retrace_env::{CallError, Dispatch, Environment, RestoreError, Restored, ToolOutput, Toolbox};
+use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_events::{Boundary, History, panic_text};
 use retrace_model::{Answer, Model, ModelError, Prompt, Rules, Sleep};
-use retrace_strategies::{Business, CompactContext, CompactError, Compacted, Strategy};
+use retrace_strategies::{BadSetting, Business, CompactContext, CompactError, Compacted, Strategy};
 use tokio::time::timeout;
 
 /// How long each thing outside the program may take.
@@ -129,9 +132,13 @@ impl Bounded<'_> {
     }
 }
 
-impl Strategy for Timed<&dyn Strategy> {
+impl<S: Deref<Target = dyn Strategy> + Send + Sync> Strategy for Timed<S> {
     fn kind(&self) -> &'static str {
         self.inner.kind()
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.inner.type_name()
     }
 
     fn business(&self) -> Business {
@@ -140,6 +147,32 @@ impl Strategy for Timed<&dyn Strategy> {
 
     fn settles(&self) -> bool {
         self.inner.settles()
+    }
+
+    fn is_due(&self, history: &History, window: Option<Tokens>, counter: &dyn TokenCounter) -> bool {
+        self.inner.is_due(history, window, counter)
+    }
+
+    fn early(
+        &self,
+        history: &History,
+        window: Option<Tokens>,
+        counter: &dyn TokenCounter,
+    ) -> Option<Arc<dyn Strategy>> {
+        let early = self.inner.early(history, window, counter)?;
+        Some(Arc::new(Timed::new(early, self.limit)))
+    }
+
+    fn fresh(&self) -> Option<Arc<dyn Strategy>> {
+        Some(Arc::new(Timed::new(self.inner.fresh()?, self.limit)))
+    }
+
+    fn models(&self) -> Vec<&str> {
+        self.inner.models()
+    }
+
+    fn warnings(&self) -> Vec<BadSetting> {
+        self.inner.warnings()
     }
 
     fn compact<'a>(

@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use retrace_env::check_rebuilds;
 use retrace_events::{Arm, History, Rollout, RolloutKey};
 use retrace_score::{BoundaryOutcome, Compaction, StrategyOutcome};
+use retrace_strategies::go_on;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::Instrument;
@@ -95,7 +96,10 @@ pub(crate) async fn run(
                     compaction: outcome.compaction.clone(),
                 });
                 if let Some(next) = next(sites, index).filter(|_| setup.settings.chain) {
-                    let given = Box::new(extended(&outcome.left, site, &sites[next]));
+                    let events = &site.boundary.trajectory().recording().events;
+                    let added = &events[site.boundary.cut()..sites[next].boundary.cut()];
+                    let given = go_on(&site.boundary.history(), &outcome.left, added, &*setup.settings.counter);
+                    let given = Box::new(given);
                     links.push_back(Job::Compact { site: next, strategy: strategy.clone(), given });
                 }
                 state.compactions[&strategy] = Some(*outcome);
@@ -153,12 +157,6 @@ fn previous(sites: &[Site], index: usize) -> Option<usize> {
 fn next(sites: &[Site], index: usize) -> Option<usize> {
     let of_recording = |other: &usize| sites[*other].recording == sites[index].recording;
     (index + 1..sites.len()).take_while(of_recording).find(|other| sites[*other].unusable.is_none())
-}
-
-/// What was left at a boundary, and what the recorded run added up to another.
-fn extended(left: &History, from: &Site, to: &Site) -> History {
-    let added = to.boundary.trajectory().recording().events[from.boundary.cut()..to.boundary.cut()].iter();
-    History::new(left.iter().chain(added).map(Arc::clone).collect::<Vec<_>>())
 }
 
 impl Progressing {

@@ -4,6 +4,8 @@
 
 #[path = "rules/chains.rs"]
 mod chains;
+#[path = "rules/memory.rs"]
+mod memory;
 #[path = "rules/refusals.rs"]
 mod refusals;
 

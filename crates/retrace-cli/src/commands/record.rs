@@ -118,8 +118,8 @@ async fn record(
             ));
         }
         Some(compaction) => {
-            let own = actor.model.name();
-            Some(OwnCompaction::start(compaction, &config.strategies, &mut models, &base, own).await?)
+            let (own, limit) = (actor.model.name(), settings.limits.strategy);
+            Some(OwnCompaction::start(compaction, &config.strategies, &mut models, &base, own, limit).await?)
         }
     };
     let mut environments = Environments::new(config.environments, base, config.outcome, settings.limits.restore);

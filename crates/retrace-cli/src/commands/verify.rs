@@ -1,10 +1,10 @@
 //! `retrace verify`: the main job.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use retrace_events::{OutcomeRule, Recording};
+use retrace_events::{Event, OutcomeRule, Recording};
 use retrace_score::{ReplayFidelity, Verification};
 use retrace_verifier::{Group, Progress, Settings, Verifier};
 
@@ -92,6 +92,7 @@ async fn verifier(
         Environments::new(config.environments, base.clone(), config.outcome, settings.limits.restore);
     let mut ready = Vec::new();
     for Recordings { config, read, unusable } in groups {
+        read.iter().for_each(tell_own);
         let group = if config.environment == RECORDED {
             if config.world_seed.is_some() {
                 return Err(hinted("`world_seed` has no effect on the environment `recorded`", "leave it out"));
@@ -127,6 +128,23 @@ async fn verifier(
     let cassettes = models.check(&settings).await?;
     let around = cassettes.clone();
     Ok((verifier.around_models(move |model| around.around(model)), cassettes))
+}
+
+/// Says where the recorded agent had tools of its own that those who are resumed do not have.
+fn tell_own(recording: &Recording) {
+    let results = recording.events.iter().flat_map(|event| match &**event {
+        Event::ToolResults(round) => &round.results[..],
+        _ => &[],
+    });
+    let own: BTreeSet<_> = results.filter(|result| result.own).map(|result| format!("`{}`", result.name)).collect();
+    if !own.is_empty() {
+        output::note(&format!(
+            "{}: calls of {}, tools of the recorded agent's own, are no actions; an agent that does not bring them and calls \
+             them as it sees it done is told that there is no such tool, which counts as blocked",
+            recording.header.id,
+            own.into_iter().collect::<Vec<_>>().join(", ")
+        ));
+    }
 }
 
 /// The environment that answers from the recordings themselves.

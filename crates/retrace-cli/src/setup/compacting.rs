@@ -1,6 +1,7 @@
 //! Strategies, ready to run: for a verification, and in an agent that is recorded.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
@@ -10,6 +11,8 @@ use retrace_events::tokens::TokenCounter;
 use retrace_events::{Event, History, Part, Request};
 use retrace_model::Model;
 use retrace_strategies::{BoxFuture, CompactContext, Compactor, Counted, Strategy};
+
+use retrace_verifier::Timed;
 
 use super::{Base, Models, World};
 use crate::config::{CompactionConfig, MenuTable, StrategyChoice, StrategyTable};
@@ -75,13 +78,14 @@ pub(crate) struct OwnCompaction {
 }
 
 impl OwnCompaction {
-    /// Starts its strategy, which may be one of these.
+    /// Starts its strategy, which may be one of these and is given up on after a limit.
     pub(crate) async fn start(
         config: CompactionConfig,
         strategies: &IndexMap<String, StrategyTable>,
         models: &mut Models,
         base: &Base,
         own_model: &str,
+        limit: Duration,
     ) -> Result<Self> {
         let (name, table) = match config.strategy {
             StrategyChoice::Table(table) => ("agent.compaction".to_owned(), *table),
@@ -98,7 +102,7 @@ impl OwnCompaction {
         };
         let compacting = Compacting::start(&name, table, base).await?;
         let models = compacting.models(models, own_model)?;
-        let mut compactor = Compactor::new(compacting.strategy);
+        let mut compactor = Compactor::new(Arc::new(Timed::new(compacting.strategy, limit)));
         if let Some(max_events) = config.max_events {
             compactor = compactor.max_events(max_events);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use retrace_events::pairing::pair;
 use retrace_events::tokens::{TokenCounter, count_events, count_parts};
-use retrace_events::{Event, History, Part, ToolResult, ToolResults};
+use retrace_events::{Event, History, Outcome, Part, ToolResult, ToolResults};
 
 use crate::anchors::pins;
 use crate::edits::blanked;
@@ -115,18 +115,19 @@ fn parts(event: &Event) -> impl Iterator<Item = &Part> {
     event.content().iter().chain(results.iter().flat_map(|result| &result.content))
 }
 
-/// The event with each of its results cut to so many characters, the note that says so among them.
+/// The event with each of its results cut to so many characters, the note that says so among them. A model must see what
+/// corrects it, so a result that says that there is no such tool stays.
 pub(super) fn cut_results(event: &Arc<Event>, most: usize) -> Arc<Event> {
     let Event::ToolResults(ToolResults { results, extra }) = &**event else { return Arc::clone(event) };
-    let is_small = |result: &ToolResult| {
+    let stays = |result: &ToolResult| {
         let sizes = result.content.iter().map(|part| part.as_text().map(|text| text.chars().count()));
-        sizes.sum::<Option<usize>>().is_some_and(|n| n <= most)
+        result.outcome == Outcome::NotFound || sizes.sum::<Option<usize>>().is_some_and(|n| n <= most)
     };
-    if results.iter().all(is_small) {
+    if results.iter().all(stays) {
         return Arc::clone(event);
     }
     let cut =
-        |result: &ToolResult| if is_small(result) { result.clone() } else { blanked(result, &cut_text(result, most)) };
+        |result: &ToolResult| if stays(result) { result.clone() } else { blanked(result, &cut_text(result, most)) };
     Arc::new(Event::ToolResults(ToolResults { results: results.iter().map(cut).collect(), extra: extra.clone() }))
 }
 

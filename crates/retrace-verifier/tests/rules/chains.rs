@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use retrace_events::History;
+use retrace_events::{Event, History, Recording, Response, Usage};
 use retrace_score::{Compaction, Verification};
-use retrace_strategies::{CompactError, Compacted, Strategy};
+use retrace_strategies::{CompactError, Compacted, Strategy, Summarize, TailWindow, TieredCompaction};
 use retrace_verifier::{Group, Settings, Verifier};
 
 use super::{Counting, custom, fresh_counters, recording, run, settings};
@@ -90,4 +90,31 @@ fn a_prompt_cache_knows_what_the_history_before_starts_with() {
     assert_eq!(cached(false), [Some((2, 0)), None]);
     // What is left as it was is all in the cache, though nothing of it starts the raw history.
     assert_eq!(cached(true), [Some((2, 0)), Some((6, 6))]);
+}
+
+/// A large request, and rounds whose responses tell how large the raw history is.
+fn told() -> Recording {
+    let small = recording("told", 8);
+    let rounds = small.events.iter().skip(1).enumerate().map(|(n, event)| match &**event {
+        Event::Response(response) => {
+            let usage = Some(Usage { input_tokens: 500 + 2 * n as u64, output_tokens: 1, ..Usage::default() });
+            Event::Response(Response { usage, ..response.clone() })
+        }
+        event => event.clone(),
+    });
+    let events = [Event::request("x".repeat(2_000))].into_iter().chain(rounds);
+    Recording::new(small.header.clone(), events.collect::<Vec<_>>())
+}
+
+#[test]
+fn what_a_provider_said_of_the_raw_history_is_not_believed_of_a_chain() {
+    // The window is enough. Whoever believes that the history still has 500 tokens asks for a summary, too.
+    let tiers: [Arc<dyn Strategy>; 2] = [Arc::new(TailWindow::new(4)), Arc::new(Summarize::new(2))];
+    let verification = run(Verifier::new(Arc::new(Counting::default()), Settings { chain: true, ..settings() })
+        .group(Group::new([told()], Arc::new(fresh_counters())))
+        .strategy("tiered", Arc::new(TieredCompaction::new(tiers, 100))));
+    let outcomes = verification.boundaries.iter().map(|boundary| &boundary.strategies["tiered"]);
+    let asked: Vec<_> =
+        outcomes.map(|tiered| (tiered.spend.n_model_calls, tiered.compaction.leaves_nothing())).collect();
+    assert_eq!(asked, [(0, false); 3]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use retrace_events::tokens::{TokenCounter, Tokens, count_sent};
 use retrace_events::{Boundary, Event, History, Part, Response, with_causes};
 use retrace_model::Prompt;
-use retrace_strategies::{Ask, BoxFuture, CompactContext, CompactError, Compacted, Strategy};
+use retrace_strategies::{Ask, BoxFuture, CompactContext, CompactError, Compacted, Strategy, go_on};
 use serde::Serialize;
 
 /// How long a summary is taken to be, since no model is asked: 500 tokens of four characters.
@@ -53,11 +53,11 @@ pub(super) enum Pass {
 pub(super) async fn links(strategy: &dyn Strategy, boundaries: &[Boundary], counter: &dyn TokenCounter) -> Vec<Link> {
     let mut links = Vec::new();
     for of_recording in boundaries.chunk_by(|a, b| Arc::ptr_eq(a.trajectory(), b.trajectory())) {
-        let (mut history, mut cut) = (History::new([]), 0);
+        let (mut history, mut raw, mut cut) = (History::new([]), History::new([]), 0);
         for boundary in of_recording {
-            let events = &boundary.trajectory().recording().events;
-            events[cut..boundary.cut()].iter().for_each(|event| history.push(Arc::clone(event)));
-            cut = boundary.cut();
+            let added = &boundary.trajectory().recording().events[cut..boundary.cut()];
+            history = go_on(&raw, &history, added, counter);
+            (raw, cut) = (boundary.history(), boundary.cut());
             let before = count_sent(counter, &history);
             let mut cx = CompactContext::new(&StandIn, 0);
             cx.counter = counter;
@@ -71,11 +71,14 @@ pub(super) async fn links(strategy: &dyn Strategy, boundaries: &[Boundary], coun
                     history = after;
                     Pass::After(count_sent(counter, &history))
                 }
+                Err(CompactError::UnusableJudgement { .. }) => {
+                    Pass::Failed("it asks a judge, whose answers nothing can stand in for".to_owned())
+                }
                 Err(error) => Pass::Failed(with_causes(&error)),
             };
-            let (recording, raw) = (boundary.trajectory().id().to_owned(), count_sent(counter, &boundary.history()));
+            let (recording, raw_tokens) = (boundary.trajectory().id().to_owned(), count_sent(counter, &raw));
             let has_failed = matches!(pass, Pass::Failed(_));
-            links.push(Link { recording, cut, raw, before, questions, summarizes_summary, pass });
+            links.push(Link { recording, cut, raw: raw_tokens, before, questions, summarizes_summary, pass });
             if has_failed {
                 break;
             }

@@ -100,7 +100,7 @@ fn chain(name: &str, links: &[Link]) -> Vec<String> {
             Pass::After(after) => {
                 (after.0.to_string(), if *summarizes_summary { "summarized its summary" } else { "" })
             }
-            Pass::Failed(_) => (String::new(), "failed"),
+            Pass::Failed(_) => (String::new(), "not known"),
         };
         lines.push(row(recording, &cut.to_string(), [raw.0.to_string(), before.0.to_string(), after], word));
     }
@@ -109,7 +109,7 @@ fn chain(name: &str, links: &[Link]) -> Vec<String> {
         lines.extend(wrap(&assumed, COLUMNS));
     }
     let why = links.iter().find_map(|link| if let Pass::Failed(why) = &link.pass { Some(why) } else { None });
-    lines.extend(why.iter().flat_map(|why| wrap(&format!("failed, at first because {}", printable(why)), COLUMNS)));
+    lines.extend(why.iter().flat_map(|why| wrap(&format!("not known, at first because {}", printable(why)), COLUMNS)));
     lines
 }
 
