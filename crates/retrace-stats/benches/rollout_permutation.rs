@@ -1,7 +1,7 @@
 //! The permutation test of rollouts, by boundaries, rollouts in an arm, and by whether there is an effect.
 
 use divan::{Bencher, black_box};
-use retrace_stats::{ArmCounts, rollout_permutation_test};
+use retrace_stats::{Arms, rollout_permutation_test};
 
 fn main() {
     divan::main();
@@ -20,7 +20,7 @@ fn run(bencher: Bencher<'_, '_>, n: usize, sizes: &[usize], harmed_every: usize)
         (0..size).map(|_| ((below(6) * below(2) + more * below(6)) as u32).min(5)).collect()
     };
     let arms: Vec<_> = (0..n).map(|i| (arm(0), arm(u64::from(i % harmed_every == 0)))).collect();
-    let counts: Vec<_> = arms.iter().map(|(pre, post)| ArmCounts { pre, post }).collect();
+    let counts: Vec<_> = arms.iter().map(|(pre, post)| Arms::Rollouts { pre, post }).collect();
     bencher.bench(|| rollout_permutation_test(black_box(&counts)));
 }
 

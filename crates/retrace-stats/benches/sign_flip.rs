@@ -70,6 +70,22 @@ fn draw_150_with_arms_of_30_to_60(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(sample_count = 3, sample_size = 1)]
+fn draw_400_beyond_128_bits(bencher: Bencher<'_, '_>) {
+    run(bencher, 400, &[983, 991, 997, 977, 971, 967, 953, 947, 941, 937, 929, 919, 911, 907, 887, 883, 881]);
+}
+
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn flip_and_draw_all_rows_of_the_vectors(bencher: Bencher<'_, '_>) {
+    let rows = retrace_testing::vectors::rows("verifier/permutation.jsonl");
+    let parse = |row: &serde_json::Value| -> Vec<Exact> {
+        let differences = row["diffs"].as_array().into_iter().flatten();
+        differences.filter_map(|difference| difference.as_str()?.parse().ok()).collect()
+    };
+    let rows: Vec<_> = rows.iter().map(parse).collect();
+    bencher.bench(|| rows.iter().map(|row| sign_flip_test(black_box(row)).nonzero).sum::<usize>());
+}
+
+#[divan::bench(sample_count = 3, sample_size = 1)]
 fn flip_4000_with_arms_of_1_to_5_in_doubles(bencher: Bencher<'_, '_>) {
     run(bencher, 4_000, &[1, 2, 3, 4, 5]);
 }

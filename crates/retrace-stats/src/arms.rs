@@ -1,9 +1,12 @@
 //! What the rollouts of a boundary counted.
 
+use num_bigint::BigInt;
+
 use crate::rational::Exact;
 
 /// The counts at one boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Arms<'a> {
     /// One count for each rollout that was scored, before and after compaction.
     Rollouts {
@@ -29,46 +32,54 @@ impl Arms<'_> {
     /// ```
     pub fn difference(&self) -> Option<Exact> {
         match self {
-            Self::Rollouts { pre, post } => Some(mean(post)? - mean(pre)?),
+            Self::Rollouts { pre, post } if pre.is_empty() || post.is_empty() => None,
+            Self::Rollouts { pre, post } => {
+                let [of_pre, of_post] = [pre, post].map(|counts| BigInt::from(counts.len()));
+                let over = BigInt::from(sum(post)) * &of_pre - BigInt::from(sum(pre)) * &of_post;
+                Some(Exact::new(over, of_pre * of_post))
+            }
             Self::Unchanged => Some(Exact::default()),
         }
     }
-}
-
-fn mean(counts: &[u32]) -> Option<Exact> {
-    (!counts.is_empty()).then(|| Exact::new(sum(counts).into(), counts.len().into()))
 }
 
 fn sum(counts: &[u32]) -> u128 {
     counts.iter().map(|&count| u128::from(count)).sum()
 }
 
-/// The sum of the squares of what counts differ from their mean by: `sum x^2 - (sum x)^2 / n`, exact, 0 for no counts.
-pub(crate) fn squares_within(counts: &[u32]) -> Exact {
-    if counts.is_empty() {
-        return Exact::default();
-    }
-    let n = num_bigint::BigInt::from(counts.len());
-    let squares: num_bigint::BigInt =
-        counts.iter().map(|&count| num_bigint::BigInt::from(u64::from(count).pow(2))).sum();
-    let total = num_bigint::BigInt::from(sum(counts));
-    Exact::new(squares * &n - &total * &total, n)
+/// How many counts there are, times the sum of the squares of what they differ from their mean by:
+/// `n sum x^2 - (sum x)^2`.
+pub(crate) fn squares_within(counts: &[u32]) -> u128 {
+    let squares: u128 = counts.iter().map(|&count| u128::from(count).pow(2)).sum();
+    counts.len() as u128 * squares - sum(counts).pow(2)
 }
 
 #[cfg(test)]
 mod tests {
-    use num_traits::Signed;
     use proptest::prelude::*;
 
     use super::*;
 
+    fn mean(counts: &[u32]) -> Exact {
+        let whole = |number: u128| Exact::from_integer(number.into());
+        whole(sum(counts)) / whole(counts.len().max(1) as u128)
+    }
+
     proptest! {
         #[test]
+        fn a_difference_is_that_of_the_means(
+            pre in prop::collection::vec(any::<u32>(), 1..6),
+            post in prop::collection::vec(any::<u32>(), 1..6),
+        ) {
+            let arms = Arms::Rollouts { pre: &pre, post: &post };
+            prop_assert_eq!(arms.difference(), Some(mean(&post) - mean(&pre)));
+        }
+
+        #[test]
         fn squares_are_those_of_the_definition(counts in prop::collection::vec(any::<u32>(), 0..9)) {
-            let mean = mean(&counts).unwrap_or_default();
-            let expected: Exact = counts.iter().map(|&count| (Exact::from_integer(count.into()) - &mean).pow(2)).sum();
-            prop_assert_eq!(&squares_within(&counts), &expected);
-            prop_assert!(!expected.is_negative());
+            let mean = mean(&counts);
+            let squares: Exact = counts.iter().map(|&count| (Exact::from_integer(count.into()) - &mean).pow(2)).sum();
+            prop_assert_eq!(Exact::from_integer(squares_within(&counts).into()), squares * Exact::from_integer(counts.len().into()));
         }
     }
 }

@@ -13,7 +13,8 @@ const NEAR: f64 = 1e-12;
 /// The recording that is imagined beside those there are: all of its boundaries are as bad as can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorstRecording {
-    /// How many boundaries it has: as many as any recording may have, so the cap on boundaries, or the largest there is.
+    /// How many boundaries it has: as many as any recording may have, so the cap on boundaries, or the largest there
+    /// is.
     pub boundaries: u32,
     /// The greatest magnitude of a difference: the horizon, for a count of actions; 1, for a share.
     pub bound: u32,
@@ -58,18 +59,19 @@ pub enum BoundedMeanError {
 ///
 /// One worst recording is imagined beside the `G` there are. All are weighed by a uniform random point of the simplex,
 /// and the upper limit is the quantile at `1 - (1 - level) / 2` of
-/// `(sum w_g D_g + w_0 m_0 K) / (sum w_g m_g + w_0 m_0)`, with the sum `D_g` and the size `m_g` of recording `g`, and `K` the
-/// bound and `m_0` the boundaries of the worst recording. The lower limit imagines it at `-K`. If every difference is 0 or
-/// `K` at one boundary each, the upper limit is that of Clopper and Pearson; if all are 0 it is `K (1 - ((1 - level) / 2)^(1/G))`.
+/// `(sum w_g D_g + w_0 m_0 K) / (sum w_g m_g + w_0 m_0)`, with the sum `D_g` and the size `m_g` of recording `g`, and
+/// `K` the bound and `m_0` the boundaries of the worst recording. The lower limit imagines it at `-K`. If every
+/// difference is 0 or `K` at one boundary each, the upper limit is that of Clopper and Pearson; if all are 0 it is
+/// `K (1 - ((1 - level) / 2)^(1/G))`.
 ///
-/// It is assumed that recordings are independent, come from the same process and cannot exceed the bound. That the limit
-/// then misses at most half of what the level leaves out is proved for one recording and for distributions on two points,
-/// and conjectured for all; no exception is known.
+/// It is assumed that recordings are independent, come from the same process and cannot exceed the bound. That the
+/// limit then misses at most half of what the level leaves out is proved for one recording and for distributions on two
+/// points, and conjectured for all; no exception is known.
 ///
-/// The probability to be at most `t` is that of a sum of uniform weights `sum w_i y_i <= 0` with `y_g = D_g - t m_g` and
-/// `y_0 = m_0 (K - t)`: the integral of a B-spline. It is built up from convex combinations alone, so nothing cancels and
-/// ties are no matter, in `O(G^2)`; `t` is bisected to 1e-12. There is no seed and no simulation. In doubles, units of
-/// the differences; accurate to about 1e-11 times the bound.
+/// The probability to be at most `t` is that of a sum of uniform weights `sum w_i y_i <= 0` with `y_g = D_g - t m_g`
+/// and `y_0 = m_0 (K - t)`: the integral of a B-spline. It is built up from convex combinations alone, so nothing
+/// cancels and ties are no matter, in `O(G^2)`; `t` is bisected to 1e-12. There is no seed and no simulation. In
+/// doubles, units of the differences; accurate to about 1e-11 times the bound.
 ///
 /// # Errors
 ///
@@ -92,9 +94,9 @@ pub enum BoundedMeanError {
 /// # Source
 ///
 /// Gaffke 2005, *Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable*;
-/// Learned-Miller & Thomas 2019, *A new confidence interval for the mean of a bounded random variable*; Clopper & Pearson
-/// 1934, *The use of confidence or fiducial limits illustrated in the case of the binomial*. The recurrence is that of
-/// B-splines: de Boor 1972, *On calculating with B-splines*.
+/// Learned-Miller & Thomas 2019, *A new confidence interval for the mean of a bounded random variable*; Clopper &
+/// Pearson 1934, *The use of confidence or fiducial limits illustrated in the case of the binomial*. The recurrence is
+/// that of B-splines: de Boor 1972, *On calculating with B-splines*.
 pub fn bounded_mean(
     recordings: &Recordings,
     worst: WorstRecording,
@@ -107,8 +109,8 @@ pub fn bounded_mean(
 }
 
 impl BoundedMean {
-    /// Whether the true mean is shown to be below `margin`: the upper limit is. This is a claim of safety, and needs a margin that was
-    /// given before the run.
+    /// Whether the true mean is shown to be below `margin`: the upper limit is. This is a claim of safety, and needs a
+    /// margin that was given before the run.
     ///
     /// Source: Altman & Bland 1995, *Absence of evidence is not evidence of absence* (why a large p is no such claim).
     pub fn is_no_worse(&self, margin: f64) -> bool {
@@ -117,8 +119,8 @@ impl BoundedMean {
 
     /// Whether the true mean is shown to lie between `-margin` and `margin`: both limits do.
     ///
-    /// Source: Schuirmann 1987, *A comparison of the two one-sided tests procedure and the power approach for assessing the equivalence
-    /// of average bioavailability*.
+    /// Source: Schuirmann 1987, *A comparison of the two one-sided tests procedure and the power approach for assessing
+    /// the equivalence of average bioavailability*.
     pub fn is_equivalent(&self, margin: f64) -> bool {
         self.is_no_worse(margin) && self.low > -margin
     }
@@ -188,9 +190,10 @@ struct Share {
 impl Share {
     /// The probability that numbers weighed by a uniform random point of the simplex sum to more than zero.
     ///
-    /// Zero is the mean of any number `-u` not above it and any `v` above it with the weights `v / (u + v)` and `u / (u + v)`.
-    /// With the same weights the probability for a set of numbers is the mean of those without `-u` and without `v`. Taken
-    /// one number after another, in any order, that is a table with a row for each number not above zero.
+    /// Zero is the mean of any number `-u` not above it and any `v` above it with the weights `v / (u + v)` and
+    /// `u / (u + v)`. With the same weights the probability for a set of numbers is the mean of those without `-u` and
+    /// without `v`. Taken one number after another, in any order, that is a table with a row for each number not above
+    /// zero.
     fn above_zero(&mut self, numbers: impl Iterator<Item = f64>) -> f64 {
         self.below.clear();
         self.above.clear();
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn agrees_with_the_vectors() {
         for case in &retrace_testing::vectors::rows("stats/bounded_mean.jsonl") {
-            let found = limits(&vectors::lists(&case["recordings"]), case["bound"].as_u64().unwrap() as u32);
+            let found = limits(&vectors::columns(&case["recordings"]), case["bound"].as_u64().unwrap() as u32);
             let tolerance = if case["tol"] == "absolute 1e-09" { 1e-9 } else { 1e-8 };
             vectors::assert_near(case, "low", found.low, tolerance);
             vectors::assert_near(case, "high", found.high, tolerance);
@@ -254,7 +257,7 @@ mod tests {
     #[test]
     fn claims_against_a_margin_agree_with_the_vectors() {
         for case in &retrace_testing::vectors::rows("stats/no_worse.jsonl") {
-            let differences = vectors::lists(&case["recordings"]);
+            let differences = vectors::columns(&case["recordings"]);
             let bound = case["bound"].as_u64().unwrap() as u32;
             let found = limits(&differences, bound);
             vectors::assert_near(case, "low", found.low, 1e-8);

@@ -97,16 +97,67 @@ pub(crate) fn tail(steps: &[Steps], bound: usize) -> Tail {
 }
 
 /// What is known of a sum: the probabilities of its values from `first` on.
-struct Law {
-    first: usize,
-    probabilities: Vec<f64>,
+#[derive(Debug, Clone)]
+pub(crate) struct Law {
+    pub(crate) first: usize,
+    pub(crate) probabilities: Vec<f64>,
     /// How many roundings each of them went through, at most.
     roundings: u64,
     /// How much they miss together, besides, at most.
     lost: f64,
 }
 
-fn law(steps: &[Steps], bound: usize) -> Law {
+impl Law {
+    /// How far a sum of probabilities, added by any who adds them, may be from the true one.
+    pub(crate) fn error(&self) -> f64 {
+        relative_error_of(self.roundings + self.probabilities.len() as u64) + 2.0 * self.lost
+    }
+
+    /// The law of the sum of two independent ones. The work is the product of their lengths.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        let step = self.as_step();
+        let pad = step.greatest();
+        let [mut before, mut after] = [(); 2].map(|()| vec![0.0; 2 * pad + other.probabilities.len()]);
+        before[pad..][..other.probabilities.len()].copy_from_slice(&other.probabilities);
+        take(&step, &before, &mut after, pad, 0..pad + other.probabilities.len());
+        let products = (self.probabilities.len() * other.probabilities.len()) as f64;
+        Self {
+            first: self.first + other.first,
+            probabilities: after.split_off(pad),
+            roundings: other.roundings + step.roundings_of_step(),
+            lost: self.lost + other.lost + products * f64::from_bits(1),
+        }
+    }
+
+    fn as_step(&self) -> Steps {
+        let values = self.probabilities.iter().copied().enumerate().filter(|&(_, p)| p > 0.0).collect();
+        Steps { values, roundings: self.roundings, lost: self.lost }
+    }
+
+    /// Drops the least likely values from both ends, until so much is lost at each.
+    pub(crate) fn trimmed(mut self, share: f64) -> Self {
+        let mut dropped = 0.0;
+        let mut is_in = |p: &f64| {
+            dropped += p;
+            dropped > share
+        };
+        let last = self.probabilities.iter().rposition(&mut is_in).unwrap_or(0);
+        self.probabilities.truncate(last + 1);
+        dropped = 0.0;
+        let mut is_in = |p: &f64| {
+            dropped += p;
+            dropped > share
+        };
+        let first = self.probabilities.iter().position(&mut is_in).unwrap_or(0);
+        self.probabilities.drain(..first);
+        self.first += first;
+        self.lost += 2.0 * share;
+        self
+    }
+}
+
+/// The law of the sum of independent variables, of its values up to a bound. Work and memory as [`cost`] says.
+pub(crate) fn law(steps: &[Steps], bound: usize) -> Law {
     // Zeros in front, for values below 0 that a step would come from.
     let pad = steps.iter().map(|step| step.greatest().min(bound)).max().unwrap_or(0);
     let greatest = steps.iter().fold(0usize, |sum, step| sum.saturating_add(step.greatest())).min(bound);

@@ -28,7 +28,8 @@ pub struct ClusterT {
 }
 
 impl ClusterT {
-    /// Whether all recordings have the same mean. The standard error is zero then, which is no certainty: do not show it.
+    /// Whether all recordings have the same mean. The standard error is zero then, which is no certainty: do not show
+    /// it.
     pub fn is_without_spread(&self) -> bool {
         self.se == 0.0
     }
@@ -52,8 +53,8 @@ pub enum ClusterTError {
 ///
 /// With the sum `D_g` over `m_g` of `N` boundaries, the mean `d`, `e_g = D_g - m_g d` and `h_g = m_g / N`:
 /// `V = sum e_g^2 / (1 - h_g) / N^2` and `se = sqrt V`; with `q_g = h_g^2 / (1 - h_g)` there are
-/// `1 / (sum h_g^2 + (sum q_g)^2 - sum q_g^2)` degrees of freedom. Where all recordings are as long, that is Student's interval
-/// on their means with `G - 1`. `se_cr1` is `sqrt(G / (G - 1) sum e_g^2) / N`.
+/// `1 / (sum h_g^2 + (sum q_g)^2 - sum q_g^2)` degrees of freedom. Where all recordings are as long, that is Student's
+/// interval on their means with `G - 1`. `se_cr1` is `sqrt(G / (G - 1) sum e_g^2) / N`.
 ///
 /// It takes recordings to be independent and their sums to be about normal, which rare heavy harm is not: with 12
 /// recordings its upper end then lies too low in about one run of seven. Residuals are worked out exactly, all else in
@@ -76,8 +77,9 @@ pub enum ClusterTError {
 ///
 /// # Source
 ///
-/// Bell & McCaffrey 2002, *Bias reduction in standard errors for linear regression with multi-stage samples*; Pustejovsky &
-/// Tipton 2018, *Small-sample methods for cluster-robust variance estimation and hypothesis testing in fixed effects models*.
+/// Bell & McCaffrey 2002, *Bias reduction in standard errors for linear regression with multi-stage samples*;
+/// Pustejovsky & Tipton 2018, *Small-sample methods for cluster-robust variance estimation and hypothesis testing in
+/// fixed effects models*.
 pub fn cluster_t(recordings: &Recordings, level: Level) -> Result<ClusterT, ClusterTError> {
     let scored = recordings.scored();
     let mean = recordings.mean().filter(|_| scored >= 2).ok_or(ClusterTError::TooFew { recordings: scored })?;
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn agrees_with_the_vectors() {
         for case in &retrace_testing::vectors::rows("stats/cr2_t.jsonl") {
-            let found = cluster_t(&recordings(&vectors::lists(&case["recordings"])), Level::PERCENT_95).unwrap();
+            let found = cluster_t(&recordings(&vectors::columns(&case["recordings"])), Level::PERCENT_95).unwrap();
             let power = Level::new(4, 5).unwrap();
             let mde = detectable_effect(found.se, found.freedom, power, Level::PERCENT_95).unwrap();
             for (name, value) in [

@@ -6,9 +6,10 @@ use crate::student::StudentT;
 /// The least true effect that a run of this precision finds with the given power: `mde`.
 ///
 /// It is `(t_{1 - a/2, v} + t_{power, v}) se`, with `a` what the level leaves out and `v` the degrees of freedom of the
-/// standard error `se`, in its units. Against the noncentral t that it stands for it is right within 0.5 % from 7 degrees of freedom
-/// on, 2 % low at 4 and 9 % at 2. Where fewer than six recordings can show nothing, or the standard error is zero for want of
-/// spread, do not show it. `None` where `se` or `freedom` is no number or not above zero, zero itself being allowed for `se`.
+/// standard error `se`, in its units. Against the noncentral t that it stands for it is right within 0.5 % from 7
+/// degrees of freedom on, 2 % low at 4 and 9 % at 2. Where fewer than six recordings can show nothing, or the standard
+/// error is zero for want of spread, do not show it. `None` where `se` or `freedom` is no number or not above zero,
+/// zero itself being allowed for `se`.
 ///
 /// ```
 /// use retrace_stats::{Level, detectable_effect};
@@ -26,8 +27,8 @@ pub fn detectable_effect(se: f64, freedom: f64, power: Level, level: Level) -> O
     Some((t.quantile(1.0 - level.tail()) + t.quantile(power.double())) * se)
 }
 
-/// The share of recordings that a harm must be confined to, to have one chance in twenty, at 95 %, of not occurring in any of
-/// `recordings` recordings: `blind`.
+/// The share of recordings that a harm must be confined to, to have one chance in twenty, at 95 %, of not occurring in
+/// any of `recordings` recordings: `blind`.
 ///
 /// It is `1 - (1 - level)^(1 / recordings)`, for recordings drawn independently; 1 for none.
 ///

@@ -1,11 +1,10 @@
 //! The t interval of the mean at these very boundaries, whatever their recordings.
 
-use num_traits::Zero;
 use thiserror::Error;
 
 use crate::arms::{Arms, squares_within};
 use crate::interval::Level;
-use crate::rational::{Exact, nearest_double};
+use crate::rational::{Exact, nearest_double, sum};
 use crate::student::StudentT;
 
 /// The mean over some boundaries, with the noise of their rollouts alone.
@@ -47,17 +46,18 @@ pub enum HereIntervalError {
     NoSpread,
 }
 
-/// Puts a t interval around the mean difference of some boundaries, for what other rollouts of the same boundaries would
-/// give; it says nothing of other boundaries or recordings.
+/// Puts a t interval around the mean difference of some boundaries, for what other rollouts of the same boundaries
+/// would give; it says nothing of other boundaries or recordings.
 ///
-/// `V = sum (s2_pre / n_pre + s2_post / n_post) / N^2` over `N` boundaries, with the variance `s2` of each arm's `n` counts, and
-/// `(sum v)^2 / sum (v^2 / (n - 1))` degrees of freedom over the arms' terms `v = s2 / n`. An unchanged boundary counts in `N`
-/// and adds nothing. Variances are exact, the rest is in doubles; in actions per rollout. Linear in the rollouts.
+/// `V = sum (s2_pre / n_pre + s2_post / n_post) / N^2` over `N` boundaries, with the variance `s2` of each arm's `n`
+/// counts, and `(sum v)^2 / sum (v^2 / (n - 1))` degrees of freedom over the arms' terms `v = s2 / n`. An unchanged
+/// boundary counts in `N` and adds nothing. Variances are exact, the rest is in doubles; in actions per rollout. Linear
+/// in the rollouts.
 ///
 /// # Errors
 ///
-/// [`HereIntervalError::TooFewRollouts`] if an arm has fewer than two, [`HereIntervalError::NoSpread`] if no arm has two
-/// counts that differ, [`HereIntervalError::NoBoundaries`] for none.
+/// [`HereIntervalError::TooFewRollouts`] if an arm has fewer than two, [`HereIntervalError::NoSpread`] if no arm has
+/// two counts that differ, [`HereIntervalError::NoBoundaries`] for none.
 ///
 /// # Examples
 ///
@@ -76,16 +76,16 @@ pub enum HereIntervalError {
 /// Welch 1947, *The generalization of "Student's" problem when several different population variances are involved*;
 /// Satterthwaite 1946, *An approximate distribution of estimates of variance components*.
 pub fn here_interval(boundaries: &[Arms<'_>], level: Level) -> Result<HereInterval, HereIntervalError> {
-    let mut sum = Exact::zero();
+    let mut differences = Vec::new();
     let (mut variance, mut squares) = (0.0, 0.0);
     for (boundary, arms) in boundaries.iter().enumerate() {
         let &Arms::Rollouts { pre, post } = arms else { continue };
         let rollouts = pre.len().min(post.len());
         let difference = arms.difference().filter(|_| rollouts >= 2);
-        sum += difference.ok_or(HereIntervalError::TooFewRollouts { boundary, rollouts })?;
+        differences.push(difference.ok_or(HereIntervalError::TooFewRollouts { boundary, rollouts })?);
         for counts in [pre, post] {
             let n = counts.len() as f64;
-            let term = nearest_double(&squares_within(counts)) / ((n - 1.0) * n);
+            let term = squares_within(counts) as f64 / ((n - 1.0) * n * n);
             variance += term;
             squares += term * term / (n - 1.0);
         }
@@ -94,7 +94,7 @@ pub fn here_interval(boundaries: &[Arms<'_>], level: Level) -> Result<HereInterv
         return Err(HereIntervalError::NoBoundaries);
     }
     let t = StudentT::new(variance * variance / squares).ok_or(HereIntervalError::NoSpread)?;
-    let mean = sum / Exact::from_integer(boundaries.len().into());
+    let mean = sum(&differences) / Exact::from_integer(boundaries.len().into());
     let se = variance.sqrt() / boundaries.len() as f64;
     let (center, half) = (nearest_double(&mean), t.quantile(1.0 - level.tail()) * se);
     Ok(HereInterval {

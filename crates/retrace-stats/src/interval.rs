@@ -33,8 +33,8 @@ impl Level {
             .then(|| Self { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
-    /// The level at which each of `claims` claims holds if all are to hold at this one together: what is left out is shared. `None`
-    /// for no claims, and where it is too fine to be written down.
+    /// The level at which each of `claims` claims holds if all are to hold at this one together: what is left out is
+    /// shared. `None` for no claims, and where it is too fine to be written down.
     ///
     /// ```
     /// use retrace_stats::Level;
@@ -50,6 +50,16 @@ impl Level {
     /// The level as an exact number.
     pub fn exact(self) -> Exact {
         Exact::new(self.numerator.into(), self.denominator.into())
+    }
+
+    /// What the level leaves out, as a numerator and a denominator.
+    pub(crate) fn left_out_parts(self) -> (u32, u32) {
+        (self.denominator - self.numerator, self.denominator)
+    }
+
+    /// Half of what the level leaves out, as a double with two roundings.
+    pub(crate) fn tail_share(self) -> f64 {
+        f64::from(self.denominator - self.numerator) / f64::from(self.denominator) / 2.0
     }
 
     /// The least whole number of `draws` that is not below half of what the level leaves out: of
@@ -75,6 +85,11 @@ impl Level {
     /// The level as a double.
     pub(crate) fn double(self) -> f64 {
         f64::from(self.numerator) / f64::from(self.denominator)
+    }
+
+    /// What the level leaves out: of 95 %, 1/20.
+    pub(crate) fn left_out(self) -> Exact {
+        Exact::new((self.denominator - self.numerator).into(), self.denominator.into())
     }
 }
 

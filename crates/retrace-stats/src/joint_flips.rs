@@ -15,8 +15,8 @@ pub struct JointFlips {
     pub test: MaxT,
 }
 
-/// Finds what [`flip_interval`](crate::flip_interval()) does for each column and what [`max_t`](crate::max_t()) does for
-/// all of them, and draws subsets only once where they must be drawn.
+/// Finds what [`flip_interval`](crate::flip_interval()) does for each column and what [`max_t`](crate::max_t()) does
+/// for all of them, and draws subsets only once where they must be drawn.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn together_and_alone_are_the_same() {
-        for recordings in [0, 1, 5, 11, 19, 21, 40] {
+        for recordings in [0, 1, 5, 11, 15, 21, 40] {
             // The second column lacks boundaries that the first has, the third is of zeros.
             let column = |salt: i64, lacking: i64| {
                 let differences: Vec<Vec<Exact>> = (0..recordings)

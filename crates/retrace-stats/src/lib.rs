@@ -28,16 +28,28 @@
 //!   double it was printed as, and [`nearest_double`] goes the other way.
 //! * [`sign_flip_test`], [`cluster_sign_flip_test`] and [`exact_sign_test`] ask whether there is a difference. A [`PValue`]
 //!   says whether it is exact, and if not, how near.
-//! * [`rollout_permutation_test`] asks it of the rollouts themselves, boundary by boundary.
+//! * [`rollout_permutation_test`] asks it of the rollouts themselves, from the counts of both [`Arms`] of each boundary.
 //! * [`exact_rates_test`] asks whether two groups failed at the same rate.
 //! * [`bootstrap_mean`] puts an [`Interval`] around a mean; [`bootstrap_means`] does so for several
-//!   columns that share their resamples.
+//!   columns that share their resamples. [`exact_bootstrap_mean`] and [`cluster_bootstrap_mean`] look at all resamples, and
+//!   need no seed.
 //! * [`median()`] is the middle.
 //!
 //! About recordings not yet made, from the [`Recordings`] there are:
 //!
 //! * [`flip_interval()`] turns a sign flip of whole recordings into an interval; [`max_t()`] tests several columns by
 //!   flipping them together; [`joint_flips()`] does both in one pass.
+//! * [`bounded_mean()`] limits a mean without assumptions, which is what a claim of safety rests on; [`shown_low`] says
+//!   which lower end to show beside it.
+//! * [`cluster_t()`] is the t interval that others report, [`detectable_effect`] and [`blind_share`] say what a run
+//!   could miss.
+//! * [`EProcess`] may be looked at after every recording.
+//!
+//! About the very boundaries that were run, from the counts of their [`Arms`]: [`here_interval()`], and
+//! [`completed_difference`] where rollouts failed.
+//!
+//! What follows: [`holm()`] and [`control_gate`] adjust p-values, [`verdict()`] judges, [`variance_components`] and
+//! [`cheapest_design`] plan the next run.
 //!
 //! What an action, an arm or a boundary is, is not known here: numbers go in and numbers come out.
 //! No function reads a clock, a file or an ambient source of randomness, so equal arguments give
@@ -49,12 +61,18 @@ mod bootstrap;
 mod bounded_mean;
 mod cells;
 mod certified;
+mod cluster_bootstrap;
 mod cluster_t;
+mod completion;
 mod detectable;
 mod draws;
+mod e_process;
+mod exact_bootstrap;
 mod flip_interval;
 mod grid;
+mod headline;
 mod here_interval;
+mod holm;
 mod interval;
 mod joint_flips;
 mod max_t;
@@ -72,15 +90,22 @@ mod subsets;
 mod variance;
 #[cfg(test)]
 mod vectors;
+mod verdict;
 mod whole;
 
 pub use arms::Arms;
 pub use bootstrap::{Bootstrap, BootstrapError, bootstrap_mean, bootstrap_means};
 pub use bounded_mean::{BoundedMean, BoundedMeanError, WorstRecording, bounded_mean};
+pub use cluster_bootstrap::cluster_bootstrap_mean;
 pub use cluster_t::{ClusterT, ClusterTError, cluster_t};
+pub use completion::{Completion, FailedRollouts, completed_difference};
 pub use detectable::{blind_share, detectable_effect};
+pub use e_process::EProcess;
+pub use exact_bootstrap::{ExactBootstrap, Resamples, exact_bootstrap_mean};
 pub use flip_interval::{FlipInterval, flip_interval};
+pub use headline::{ShownLow, shown_low};
 pub use here_interval::{HereInterval, HereIntervalError, here_interval};
+pub use holm::{ControlGate, control_gate, holm};
 pub use interval::{Interval, Level};
 pub use joint_flips::{JointFlips, joint_flips};
 pub use max_t::{Adjusted, FlipError, MaxT, max_t};
@@ -90,7 +115,8 @@ pub use planning::{Design, Goal, Optimum, PlanError, Price, cheapest_design, opt
 pub use rates::exact_rates_test;
 pub use rational::{Exact, NotAFraction, exact_difference, nearest_double};
 pub use recordings::Recordings;
-pub use rollout_permutation::{ArmCounts, RolloutPermutationError, RolloutPermutationTest, rollout_permutation_test};
+pub use rollout_permutation::{RolloutPermutationError, RolloutPermutationTest, rollout_permutation_test};
 pub use sign::{SignTest, exact_sign_test};
 pub use sign_flip::{SignFlipTest, cluster_sign_flip_test, sign_flip_test};
 pub use variance::{VarianceComponents, VarianceError, variance_components};
+pub use verdict::{ChannelEvidence, Verdict, verdict};

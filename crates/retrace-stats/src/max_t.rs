@@ -52,18 +52,19 @@ pub enum FlipError {
 /// to call even one wrongly stays at the level.
 ///
 /// One sign for each recording flips all columns together, so that what they share, such as the raw arm that several
-/// strategies are compared with, is kept. The statistic of a column is `S^2 / Q`: it grows with the square of Student's t,
-/// and `Q` does not change with the signs. Columns are taken from the greatest statistic down. The adjusted p of one is the
-/// share of patterns in which any column not yet taken has a statistic at least as great, and no less than that of the
-/// columns before.
+/// strategies are compared with, is kept. The statistic of a column is `S^2 / Q`: it grows with the square of Student's
+/// t, and `Q` does not change with the signs. Columns are taken from the greatest statistic down. The adjusted p of one
+/// is the share of patterns in which any column not yet taken has a statistic at least as great, and no less than that
+/// of the columns before.
 ///
-/// Only whole numbers are compared: `S_i^2 / Q_i` reaches `S_j^2 / Q_j` exactly if `|S_i|` is at least the least whole number
-/// whose square is `S_j^2 Q_i / Q_j` or more. Up to 20 recordings that are not zero throughout, all patterns are visited;
-/// with more, 2^20 - 1 patterns of a fixed stream and the observed one, which keeps the level exact.
+/// Only whole numbers are compared: `S_i^2 / Q_i` reaches `S_j^2 / Q_j` exactly if `|S_i|` is at least the least whole
+/// number whose square is `S_j^2 Q_i / Q_j` or more. Up to 20 recordings that are not zero throughout, all patterns are
+/// visited; with more, 2^20 - 1 patterns of a fixed stream and the observed one, which keeps the level exact.
 ///
 /// The null is that signs may be flipped: each recording's differences are, together, as likely as their negatives.
-/// Since the flips of any set of columns depend on these columns alone, the level holds whichever of them have an effect.
-/// The work is, for each pattern, an addition for each column and, for each pair of them, at most one comparison.
+/// Since the flips of any set of columns depend on these columns alone, the level holds whichever of them have an
+/// effect. The work is, for each pattern, an addition for each column and, for each pair of them, at most one
+/// comparison.
 ///
 /// # Errors
 ///
@@ -87,8 +88,8 @@ pub enum FlipError {
 ///
 /// # Source
 ///
-/// Westfall & Young 1993, *Resampling-Based Multiple Testing*; Romano & Wolf 2005, *Exact and approximate stepdown methods
-/// for multiple hypothesis testing*.
+/// Westfall & Young 1993, *Resampling-Based Multiple Testing*; Romano & Wolf 2005, *Exact and approximate stepdown
+/// methods for multiple hypothesis testing*.
 pub fn max_t(columns: &[Recordings]) -> Result<MaxT, FlipError> {
     let subsets = patterns_of(columns)?;
     let mut reached = Reached::new(columns, &subsets);
@@ -262,7 +263,8 @@ impl Needed {
         let root = whole_square.sqrt();
         let exact = if &root * &root < whole_square { root + BigInt::one() } else { root };
         let short = (&exact >> column.whole.shift).to_f64().unwrap_or(f64::INFINITY);
-        // The doubles of the sum and of twice the flipped part are each below by at most their slack, this one by less than 1.
+        // The doubles of the sum and of twice the flipped part are each below by at most their slack, this one by less
+        // than 1.
         let (off, cut) = (2.0 * column.whole.slack, if column.whole.slack > 0.0 { 1.0 } else { 0.0 });
         Self { exact: Some(exact), surely: short + cut + off, perhaps: short - off }
     }
@@ -426,7 +428,7 @@ mod tests {
         #[test]
         fn one_column_is_the_sign_flip_of_recordings(sums in values(9)) {
             let test = max_t(&[column(&sums)]).unwrap();
-            prop_assert_eq!(test.columns[0].p.clone(), crate::sign_flip_test(&sums).p.exact().unwrap().clone());
+            prop_assert_eq!(&test.columns[0].p, &crate::sign_flip_test(&sums).p.exact().unwrap().clone());
             prop_assert_eq!(&test.columns[0].adjusted, &test.columns[0].p);
         }
     }

@@ -107,11 +107,12 @@ pub enum PlanError {
 
 /// The boundaries and samples that find most for their price, by formula.
 ///
-/// The mean over `G` recordings of `m` boundaries with `S` samples has the variance `vR/G + vB/(G m) + vW/(G m S)`, with `vW` that of a
-/// PRE and a POST rollout together, and costs `G (c_R + m (c_B + S c_W))` with `c_W = (1 + strategies) rollout`. So
-/// `m = sqrt(vB c_R / (vR c_B))` and `S = sqrt(vW c_B / (vB c_W))`. Where `S` is below 1, it is 1 and
-/// `m = sqrt((vB + vW) c_R / (vR (c_B + c_W)))`; where `m` is below 1, it is 1 and `S = sqrt(vW (c_R + c_B) / ((vR + vB) c_W))`. Both
-/// are kept within what [`cheapest_design`] looks at. Variances below zero count as zero.
+/// The mean over `G` recordings of `m` boundaries with `S` samples has the variance `vR/G + vB/(G m) + vW/(G m S)`,
+/// with `vW` that of a PRE and a POST rollout together, and costs `G (c_R + m (c_B + S c_W))` with
+/// `c_W = (1 + strategies) rollout`. So `m = sqrt(vB c_R / (vR c_B))` and `S = sqrt(vW c_B / (vB c_W))`. Where `S` is
+/// below 1, it is 1 and `m = sqrt((vB + vW) c_R / (vR (c_B + c_W)))`; where `m` is below 1, it is 1 and
+/// `S = sqrt(vW (c_R + c_B) / ((vR + vB) c_W))`. Both are kept within what [`cheapest_design`] looks at. Variances
+/// below zero count as zero.
 ///
 /// # Errors
 ///
@@ -141,13 +142,14 @@ fn root(numerator: f64, denominator: f64) -> f64 {
     if numerator <= 0.0 { 0.0 } else { (numerator / denominator).sqrt() }
 }
 
-/// Finds the cheapest run that finds an effect, by going through all of 1 to 12 boundaries, 1 to 10 samples and 6 to 2,000
-/// recordings.
+/// Finds the cheapest run that finds an effect, by going through all of 1 to 12 boundaries, 1 to 10 samples and 6 to
+/// 2,000 recordings.
 ///
-/// A run is taken to find the effect with probability `F(effect / se - t)`, with `se` the root of the variance that [`optimum`]
-/// describes, and `F` and `t`, the quantile that the level asks for, of Student's distribution with `recordings - 1` degrees of freedom. Of equally cheap ones it is that with the fewest recordings,
-/// then boundaries, then samples. Power is an approximation: right within about 2 points for mild harm, and between 15 points
-/// too high and 12 too low for rare heavy harm.
+/// A run is taken to find the effect with probability `F(effect / se - t)`, with `se` the root of the variance that
+/// [`optimum`] describes, and `F` and `t`, the quantile that the level asks for, of Student's distribution with
+/// `recordings - 1` degrees of freedom. Of equally cheap ones it is that with the fewest recordings, then boundaries,
+/// then samples. Power is an approximation: right within about 2 points for mild harm, and between 15 points too high
+/// and 12 too low for rare heavy harm.
 ///
 /// # Errors
 ///
@@ -195,8 +197,8 @@ pub fn cheapest_design(components: &VarianceComponents, price: &Price, goal: &Go
     best.ok_or(PlanError::OutOfReach { most: RECORDINGS[1], effect: goal.effect })
 }
 
-/// How many recordings like those of a pilot it takes for their [bounded limit](crate::bounded_mean()) to lie below a margin: the pilot's
-/// are taken again and again until it does.
+/// How many recordings like those of a pilot it takes for their [bounded limit](crate::bounded_mean()) to lie below a
+/// margin: the pilot's are taken again and again until it does.
 ///
 /// `None` where 2,000 are not enough, as where the mean of the pilot itself is not below the margin.
 ///

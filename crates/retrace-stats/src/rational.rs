@@ -4,7 +4,7 @@ use num_bigint::{BigInt, BigUint};
 use num_integer::Integer as _;
 use num_rational::BigRational;
 use num_traits::float::FloatCore;
-use num_traits::{ToPrimitive, Zero};
+use num_traits::{One, ToPrimitive, Zero};
 use thiserror::Error;
 
 /// A fraction of whole numbers of any size, in lowest terms.
@@ -80,6 +80,28 @@ pub fn nearest_double(value: &Exact) -> f64 {
     value.to_f64().expect("every ratio with a denominator has a nearest double")
 }
 
+/// The sum of exact numbers, brought into lowest terms once and not at every addition.
+pub(crate) fn sum<'a>(values: impl IntoIterator<Item = &'a Exact>) -> Exact {
+    let (mut numerator, mut denominator) = (BigInt::zero(), BigInt::one());
+    for value in values {
+        if value.denom() == &denominator {
+            numerator += value.numer();
+        } else if value.is_integer() {
+            numerator += value.numer() * &denominator;
+        } else {
+            let common = denominator.lcm(value.denom());
+            numerator = numerator * (&common / &denominator) + value.numer() * (&common / value.denom());
+            denominator = common;
+        }
+    }
+    Exact::new(numerator, denominator)
+}
+
+/// The square of an exact number, which is in lowest terms as it is.
+pub(crate) fn square(value: &Exact) -> Exact {
+    Exact::new_raw(value.numer() * value.numer(), value.denom() * value.denom())
+}
+
 /// `count / 2^signs`: the share of all sign patterns that `count` of them are.
 pub(crate) fn share_of_patterns(count: BigUint, signs: usize) -> Exact {
     let common = count.trailing_zeros().unwrap_or(0).min(signs as u64);
@@ -149,7 +171,6 @@ fn splits_into_two_arms(q: u128) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use num_traits::One;
     use proptest::prelude::*;
 
     use super::*;
@@ -184,6 +205,13 @@ mod tests {
                 let q = fraction.denom().to_u64().unwrap();
                 prop_assert!((1..=1_000).any(|m| (q / q.gcd(&m)) <= 1_000));
             }
+        }
+
+        #[test]
+        fn a_sum_is_that_of_the_additions(values in prop::collection::vec((-50..50_i64, 1..13_i64), 0..12)) {
+            let values: Vec<Exact> = values.into_iter().map(|(p, q)| Exact::new(p.into(), q.into())).collect();
+            prop_assert_eq!(sum(&values), values.iter().sum::<Exact>());
+            prop_assert_eq!(values.iter().map(square).collect::<Vec<_>>(), values.iter().map(|value| value * value).collect::<Vec<_>>());
         }
 
         #[test]

@@ -2,13 +2,13 @@
 
 use num_traits::Zero;
 
-use crate::rational::Exact;
+use crate::rational::{Exact, sum};
 
 /// What each recording says of one number: the sum of the differences at its boundaries, and how many boundaries that
 /// are.
 ///
-/// A recording is what the statements about *other* recordings are made from: its boundaries may depend on each other in
-/// any way, recordings do not. Where several recordings share a task, the task is the recording.
+/// A recording is what the statements about *other* recordings are made from: its boundaries may depend on each other
+/// in any way, recordings do not. Where several recordings share a task, the task is the recording.
 ///
 /// A recording without boundaries keeps its place, so that columns of several strategies stay side by side, and counts
 /// for nothing.
@@ -34,7 +34,7 @@ impl Recordings {
     pub fn new<'a>(differences: impl IntoIterator<Item = &'a [Exact]>) -> Self {
         let mut recordings = Self::default();
         for recording in differences {
-            recordings.sums.push(recording.iter().sum());
+            recordings.sums.push(sum(recording));
             recordings.sizes.push(u32::try_from(recording.len()).unwrap_or(u32::MAX));
         }
         recordings
@@ -63,14 +63,14 @@ impl Recordings {
     /// The mean over boundaries, `sum D / N`; `None` without boundaries.
     pub fn mean(&self) -> Option<Exact> {
         let boundaries = self.boundaries();
-        (boundaries > 0).then(|| self.sums.iter().sum::<Exact>() / Exact::from_integer(boundaries.into()))
+        (boundaries > 0).then(|| sum(&self.sums) / Exact::from_integer(boundaries.into()))
     }
 
     /// The mean over recordings of their own means, so that each counts once however long it is; `None` without
     /// boundaries.
     pub fn each_once(&self) -> Option<Exact> {
         let scored = self.scored();
-        (scored > 0).then(|| self.means().sum::<Exact>() / Exact::from_integer(scored.into()))
+        (scored > 0).then(|| sum(&self.means().collect::<Vec<_>>()) / Exact::from_integer(scored.into()))
     }
 
     /// The mean of each recording that has boundaries, in order.

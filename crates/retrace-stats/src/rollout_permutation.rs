@@ -13,18 +13,29 @@ use thiserror::Error;
 
 use self::labels::Labels;
 use self::side::Side;
+use crate::arms::Arms;
 use crate::binomial::binomial;
 use crate::grid::Grid;
 use crate::p_value::PValue;
 use crate::rational::Exact;
 
-/// What the rollouts of one boundary count, arm by arm, such as wasted actions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ArmCounts<'a> {
-    /// A count for each PRE rollout.
-    pub pre: &'a [u32],
-    /// A count for each POST rollout.
-    pub post: &'a [u32],
+/// The most steps that working out the sums of all boundaries may take: about a second.
+const MOST_STEPS: u128 = 1_000_000_000;
+
+/// The counts of a boundary with rollouts in both arms.
+#[derive(Debug, Clone, Copy)]
+struct ArmCounts<'a> {
+    pre: &'a [u32],
+    post: &'a [u32],
+}
+
+impl<'a> ArmCounts<'a> {
+    fn of(arms: &Arms<'a>) -> Option<Self> {
+        match *arms {
+            Arms::Rollouts { pre, post } if !pre.is_empty() && !post.is_empty() => Some(Self { pre, post }),
+            Arms::Rollouts { .. } | Arms::Unchanged => None,
+        }
+    }
 }
 
 /// The outcome of [`rollout_permutation_test`].
@@ -84,12 +95,12 @@ pub enum RolloutPermutationError {
 /// # Examples
 ///
 /// ```
-/// use retrace_stats::{ArmCounts, PValue, rollout_permutation_test};
+/// use retrace_stats::{Arms, PValue, rollout_permutation_test};
 ///
 /// let boundaries = [
-///     ArmCounts { pre: &[0, 1], post: &[4, 4] },
-///     ArmCounts { pre: &[0, 0], post: &[1, 1] },
-///     ArmCounts { pre: &[0, 0], post: &[3, 3] },
+///     Arms::Rollouts { pre: &[0, 1], post: &[4, 4] },
+///     Arms::Rollouts { pre: &[0, 0], post: &[1, 1] },
+///     Arms::Rollouts { pre: &[0, 0], post: &[3, 3] },
 /// ];
 /// let test = rollout_permutation_test(&boundaries)?;
 /// assert_eq!((test.mean, test.p), ("5/2".parse()?, PValue::Exact("1/108".parse()?)));
@@ -101,16 +112,14 @@ pub enum RolloutPermutationError {
 /// Fisher 1935, *The Design of Experiments*; Pitman 1937, *Significance tests which may be applied to samples from any
 /// populations*; Pagano & Tritchler 1983, *On obtaining permutation distributions in polynomial time*; Ding 2017, *A
 /// paradox from randomization-based causal inference*, for what such a null does not say.
-pub fn rollout_permutation_test(
-    boundaries: &[ArmCounts<'_>],
-) -> Result<RolloutPermutationTest, RolloutPermutationError> {
-    let tested: Vec<_> = boundaries.iter().filter(|counts| !counts.pre.is_empty() && !counts.post.is_empty()).collect();
+pub fn rollout_permutation_test(boundaries: &[Arms<'_>]) -> Result<RolloutPermutationTest, RolloutPermutationError> {
+    let tested: Vec<_> = boundaries.iter().filter_map(ArmCounts::of).collect();
     if tested.is_empty() {
         return Err(RolloutPermutationError::NoBoundary);
     }
     let difference: Exact = tested.iter().map(|counts| mean(counts.post) - mean(counts.pre)).sum();
     let allocations = tested.iter().map(|counts| binomial(counts.pre.len() + counts.post.len(), counts.post.len()));
-    let pooled = Pooled::new(tested.iter().filter_map(|counts| Labels::new(counts)).collect());
+    let pooled = Pooled::new(tested.iter().filter_map(Labels::new).collect());
     let (p_gain, p_harm) = pooled.sides();
     Ok(RolloutPermutationTest {
         boundaries: tested.len(),
@@ -154,8 +163,11 @@ impl Pooled {
         let [from_least, from_greatest] = [&observed - least, greatest - observed];
         let is_lower = from_least <= from_greatest;
         let bounds = if is_lower { [from_least, from_greatest] } else { [from_greatest, from_least] };
-        let sums: Option<Vec<_>> = self.boundaries.iter().map(Labels::sums).collect();
-        let (near, far) = sums
+        let is_little = self.boundaries.iter().map(Labels::steps).sum::<u128>() <= MOST_STEPS;
+        let sums = || self.boundaries.iter().map(Labels::sums).collect::<Option<Vec<_>>>();
+        let (near, far) = is_little
+            .then(sums)
+            .flatten()
             .and_then(|sums| {
                 let side = |is_lower, bound: &BigUint| Side::new(&self.boundaries, &sums, is_lower, bound);
                 let near = side(is_lower, &bounds[0])?;

@@ -7,12 +7,13 @@ const MOST_FREEDOM: f64 = 1e10;
 
 /// Student's t distribution with degrees of freedom above zero, whole or not.
 ///
-/// Probabilities are right to about 1e-13 and quantiles for probabilities of at least one in a million to 11 digits, from half
-/// a degree of freedom on.
+/// Probabilities are right to about 1e-13 and quantiles for probabilities of at least one in a million to 11 digits,
+/// from half a degree of freedom on.
 ///
 /// Source: Abramowitz & Stegun 1964, *Handbook of Mathematical Functions*, 26.7.1 (the incomplete beta function) and
-/// 26.5.8 (its continued fraction); Lentz 1976, *Generating Bessel functions in Mie scattering calculations using continued
-/// fractions* (how to evaluate one); Tricomi & Erdélyi 1951, *The asymptotic expansion of a ratio of gamma functions*.
+/// 26.5.8 (its continued fraction); Lentz 1976, *Generating Bessel functions in Mie scattering calculations using
+/// continued fractions* (how to evaluate one); Tricomi & Erdélyi 1951, *The asymptotic expansion of a ratio of gamma
+/// functions*.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StudentT {
     freedom: f64,

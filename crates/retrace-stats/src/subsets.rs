@@ -27,9 +27,9 @@ type Sums = [f64; BLOCK];
 pub(crate) enum Subsets {
     /// Every subset of these places. Subset `id` has place number `k` if bit `k` of `id` is set.
     All(Vec<usize>),
-    /// Subsets of all places below this number. Subset 0 is empty; of any other, place `k` is bit `k`, least significant
-    /// first, of as many 32-bit words of the ChaCha key stream (8 rounds, key and nonce zero) as hold one bit for each
-    /// place, from word `id` times their number on.
+    /// Subsets of all places below this number. Subset 0 is empty; of any other, place `k` is bit `k`, least
+    /// significant first, of as many 32-bit words of the ChaCha key stream (8 rounds, key and nonce zero) as hold one
+    /// bit for each place, from word `id` times their number on.
     Drawn(usize),
 }
 
@@ -84,15 +84,19 @@ impl Subsets {
                 (0..places.len()).filter(|number| id >> number & 1 == 1).map(|number| places[number]).collect()
             }
             &Self::Drawn(places) => {
-                let mut words = Words::new(places);
-                let words = words.at(id);
-                (0..places).filter(|place| words[place / 32] >> (place % 32) & 1 == 1).collect()
+                let bytes = Draws::new(places).at(id);
+                (0..places).filter(|place| bytes[place / 8] >> (place % 8) & 1 == 1).collect()
             }
         }
     }
 
     /// Shows every subset to every visitor, in one pass.
     pub(crate) fn visit(&self, visitors: &mut [&mut dyn Visitor]) {
+        self.visit_first(self.count(), visitors);
+    }
+
+    /// Shows the first subsets: whole blocks, as many as it takes for `most` subsets.
+    pub(crate) fn visit_first(&self, most: u32, visitors: &mut [&mut dyn Visitor]) {
         let mut columns: Vec<Vec<f64>> = Vec::new();
         let mut places_of: Vec<Vec<usize>> = Vec::new();
         for visitor in &*visitors {
@@ -112,16 +116,17 @@ impl Subsets {
             }
         };
         match self {
-            Self::All(places) => sum_all(places, &columns, &mut show),
-            &Self::Drawn(places) => sum_drawn(places, &columns, &mut show),
+            Self::All(places) => sum_all(places, &columns, most, &mut show),
+            &Self::Drawn(places) => sum_drawn(places, &columns, most, &mut show),
         }
     }
 }
 
-/// The sum over a subset is the sum over its last places and that over its first eight, which a table has: one addition.
-fn sum_all(places: &[usize], columns: &[Vec<f64>], show: &mut dyn FnMut(u32, usize, &[Sums])) {
+/// The sum over a subset is the sum over its last places and that over its first eight, which a table has: one
+/// addition.
+fn sum_all(places: &[usize], columns: &[Vec<f64>], most: u32, show: &mut dyn FnMut(u32, usize, &[Sums])) {
     let (low, high) = places.split_at(places.len().min(BLOCK.ilog2() as usize));
-    let len = 1 << low.len();
+    let len = 1_u32 << low.len();
     let tables: Vec<Sums> = columns
         .iter()
         .map(|column| {
@@ -135,13 +140,13 @@ fn sum_all(places: &[usize], columns: &[Vec<f64>], show: &mut dyn FnMut(u32, usi
         })
         .collect();
     let mut sums = vec![[0.0; BLOCK]; columns.len()];
-    for outer in 0..1u32 << high.len() {
+    for outer in 0..most.min(1 << places.len()).div_ceil(len) {
         for ((column, table), sums) in columns.iter().zip(&tables).zip(&mut sums) {
             let outside = |number: &usize| if outer >> number & 1 == 1 { column[high[*number]] } else { 0.0 };
             let base: f64 = (0..high.len()).map(|number| outside(&number)).sum();
             sums.iter_mut().zip(table).for_each(|(sum, inside)| *sum = base + inside);
         }
-        show(outer << low.len(), len, &sums);
+        show(outer * len, len as usize, &sums);
     }
 }
 
@@ -152,8 +157,8 @@ const LANES: usize = 4;
 type Table = [[f64; LANES]; 16];
 
 /// The places are taken four at a time, and for each four a table has the sums over its sixteen subsets.
-fn sum_drawn(places: usize, columns: &[Vec<f64>], show: &mut dyn FnMut(u32, usize, &[Sums])) {
-    let mut words = Words::new(places);
+fn sum_drawn(places: usize, columns: &[Vec<f64>], most: u32, show: &mut dyn FnMut(u32, usize, &[Sums])) {
+    let mut draws = Draws::new(places);
     let table = |columns: &[Vec<f64>], first: usize| {
         let mut table: Table = Default::default();
         for (lane, column) in columns.iter().enumerate() {
@@ -171,21 +176,25 @@ fn sum_drawn(places: usize, columns: &[Vec<f64>], show: &mut dyn FnMut(u32, usiz
     };
     let groups: Vec<Vec<Table>> = columns
         .chunks(LANES)
-        .map(|columns| (0..words.each * 8).map(|four| table(columns, (four * 4).min(places))).collect())
+        .map(|columns| (0..draws.each * 2).map(|four| table(columns, (four * 4).min(places))).collect())
         .collect();
-    let mut patterns = vec![0; words.each * BLOCK];
+    let mut patterns = vec![0; draws.each * BLOCK];
     let mut sums = vec![[0.0; BLOCK]; columns.len()];
-    for first in (0..DRAWN).step_by(BLOCK) {
-        words.fill(first, &mut patterns);
+    for first in (0..most.min(DRAWN)).step_by(BLOCK) {
+        draws.fill(first, &mut patterns);
         for (tables, sums) in groups.iter().zip(sums.chunks_mut(LANES)) {
-            for (number, pattern) in patterns.chunks_exact(words.each).enumerate() {
-                let mut lanes = [0.0; LANES];
-                for (&word, tables) in pattern.iter().zip(tables.as_chunks::<8>().0) {
+            for (number, pattern) in patterns.chunks_exact(draws.each).enumerate() {
+                // Several sums at a time, since each addition waits for the one before.
+                let mut chains = [[0.0; LANES]; 4];
+                for (bytes, tables) in pattern.as_chunks().0.iter().zip(tables.as_chunks::<8>().0) {
+                    let word = u32::from_le_bytes(*bytes);
                     for (four, table) in tables.iter().enumerate() {
                         let entry = &table[(word >> (four * 4) & 15) as usize];
-                        lanes.iter_mut().zip(entry).for_each(|(lane, value)| *lane += value);
+                        chains[four % 4].iter_mut().zip(entry).for_each(|(lane, value)| *lane += value);
                     }
                 }
+                let [a, b, c, d] = chains;
+                let lanes: [f64; LANES] = std::array::from_fn(|lane| a[lane] + b[lane] + c[lane] + d[lane]);
                 sums.iter_mut().zip(lanes).for_each(|(sums, lane)| sums[number] = lane);
             }
         }
@@ -194,29 +203,29 @@ fn sum_drawn(places: usize, columns: &[Vec<f64>], show: &mut dyn FnMut(u32, usiz
 }
 
 /// The stream that subsets are drawn from.
-struct Words {
+struct Draws {
     stream: ChaCha8Rng,
-    /// How many words a subset takes.
+    /// How many bytes a subset takes: whole words.
     each: usize,
 }
 
-impl Words {
+impl Draws {
     fn new(places: usize) -> Self {
-        Self { stream: ChaCha8Rng::from_seed([0; 32]), each: places.div_ceil(32) }
+        Self { stream: ChaCha8Rng::from_seed([0; 32]), each: places.div_ceil(32) * 4 }
     }
 
-    fn at(&mut self, id: u32) -> Vec<u32> {
-        let mut words = vec![0; self.each];
-        self.fill(id, &mut words);
-        words
+    fn at(&mut self, id: u32) -> Vec<u8> {
+        let mut bytes = vec![0; self.each];
+        self.fill(id, &mut bytes);
+        bytes
     }
 
-    /// The words of as many subsets as there is room for.
-    fn fill(&mut self, first: u32, words: &mut [u32]) {
-        self.stream.set_word_pos(u128::from(first) * self.each as u128);
-        words.fill_with(|| self.stream.next_u32());
+    /// The bytes of as many subsets as there is room for.
+    fn fill(&mut self, first: u32, bytes: &mut [u8]) {
+        self.stream.set_word_pos(u128::from(first) * (self.each / 4) as u128);
+        self.stream.fill_bytes(bytes);
         if first == 0 {
-            words[..self.each].fill(0);
+            bytes[..self.each].fill(0);
         }
     }
 }
@@ -280,7 +289,7 @@ mod tests {
 
     #[test]
     fn drawn_sums_are_those_of_their_members() {
-        for places in [21, 32, 33, 50, 63] {
+        for places in [21, 33, 64] {
             let subsets = Subsets::new((0..places).collect(), places);
             assert_eq!((subsets.is_all(), subsets.count()), (false, 1 << 20));
             assert_eq!(subsets.members(0), [0; 0]);
@@ -292,11 +301,12 @@ mod tests {
     // The first words of the key stream of an all-zero key and nonce are published: 3e00ef2f 895f40d6 …
     #[test]
     fn the_stream_is_chacha_with_eight_rounds() {
-        let mut words = Words::new(21);
-        let expected = [0x2fef_003e, 0xd640_5f89, 0xe8b8_5b7f];
-        assert_eq!([0, 1, 2].map(|id| words.at(id)[0]), [0, expected[1], expected[2]]);
+        let mut draws = Draws::new(21);
+        let found = [0, 1, 2].map(|id| draws.at(id));
+        assert_eq!(found, [[0, 0, 0, 0], [0x89, 0x5f, 0x40, 0xd6], [0x7f, 0x5b, 0xb8, 0xe8]]);
+        let word = u32::from_le_bytes([0x89, 0x5f, 0x40, 0xd6]);
         let members = Subsets::Drawn(21).members(1);
-        assert_eq!(members, (0..21).filter(|bit| expected[1] >> bit & 1 == 1).collect::<Vec<_>>());
+        assert_eq!(members, (0..21).filter(|bit| word >> bit & 1 == 1).collect::<Vec<_>>());
     }
 
     #[test]

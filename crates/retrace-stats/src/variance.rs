@@ -1,19 +1,22 @@
 //! Where the spread of differences comes from: recordings, boundaries, rollouts.
 
+use std::collections::BTreeMap;
+
 use num_bigint::BigInt;
-use num_traits::Zero;
+use num_traits::{One, Zero};
 use thiserror::Error;
 
 use crate::arms::{Arms, squares_within};
-use crate::rational::{Exact, nearest_double};
+use crate::rational::{Exact, nearest_double, square, sum};
 
-/// Variances in squared actions per rollout. Estimates of recordings and boundaries may come out below zero and are kept so; a
-/// plan takes them for zero.
+/// Variances in squared actions per rollout. Estimates of recordings and boundaries may come out below zero and are
+/// kept so; a plan takes them for zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VarianceComponents {
     /// Between recordings, of their true means.
     pub recording: f64,
-    /// Between boundaries of one recording, of their true differences. It holds the noise of rollouts too where that is not known.
+    /// Between boundaries of one recording, of their true differences. It holds the noise of rollouts too where that is
+    /// not known.
     pub boundary: f64,
     /// Between PRE rollouts of one boundary; `None` where no boundary has two.
     pub rollout_pre: Option<f64>,
@@ -38,16 +41,17 @@ pub enum VarianceError {
     TooFewBoundaries,
 }
 
-/// Splits the variance of a pilot run by the method of moments; one list of boundaries for each recording, of any lengths.
+/// Splits the variance of a pilot run by the method of moments; one list of boundaries for each recording, of any
+/// lengths.
 ///
-/// `s2_pre` and `s2_post` are pooled over the boundaries with at least two rollouts in that arm. A boundary's difference `d` has the
-/// noise `e = s2_pre / n_pre + s2_post / n_post`. With `SSB = sum (d - mean_g)^2` within and `SSR = sum m_g (mean_g - mean)^2` between `G`
-/// recordings of `m_g` of `N` boundaries:
+/// `s2_pre` and `s2_post` are pooled over the boundaries with at least two rollouts in that arm. A boundary's
+/// difference `d` has the noise `e = s2_pre / n_pre + s2_post / n_post`. With `SSB = sum (d - mean_g)^2` within and
+/// `SSR = sum m_g (mean_g - mean)^2` between `G` recordings of `m_g` of `N` boundaries:
 /// `boundary = (SSB - sum e (1 - 1/m_g)) / (N - G)` and
 /// `recording = (SSR - (G - 1) boundary - sum e (1/m_g - 1/N)) / (N - sum m_g^2 / N)`.
 ///
-/// An unchanged boundary has no difference and no noise. One without rollouts in an arm is left out. Everything is exact up to
-/// the last step; about linear in the rollouts.
+/// An unchanged boundary has no difference and no noise. One without rollouts in an arm is left out. Everything is
+/// exact up to the last step; about linear in the rollouts.
 ///
 /// # Errors
 ///
@@ -86,35 +90,35 @@ pub fn variance_components(recordings: &[&[Arms<'_>]]) -> Result<VarianceCompone
     let all = || scored.iter().flatten().map(|&(arms, _)| arms);
     let pre = pooled(all().filter_map(|arms| if let Arms::Rollouts { pre, .. } = arms { Some(*pre) } else { None }));
     let post = pooled(all().filter_map(|arms| if let Arms::Rollouts { post, .. } = arms { Some(*post) } else { None }));
-    let noise = |arms: &Arms<'_>| match arms {
-        Arms::Rollouts { pre: counts_pre, post: counts_post } => {
-            let [of_pre, of_post] = [(&pre, counts_pre), (&post, counts_post)]
-                .map(|(variance, counts)| variance.clone().unwrap_or_default() / whole(counts.len()));
-            of_pre + of_post
-        }
-        Arms::Unchanged => Exact::zero(),
-    };
-
+    let inverse = |counts: &[u32]| Exact::new_raw(BigInt::one(), counts.len().into());
     let mut within = Exact::zero();
     let mut between = Exact::zero();
     let mut noise_within = Exact::zero();
     let mut noise_between = Exact::zero();
-    let mut sum_of_all = Exact::zero();
+    let mut sums = Vec::new();
     let mut squared_sizes = 0_u128;
     for recording in &scored {
         let size = whole(recording.len());
-        let sum: Exact = recording.iter().map(|(_, difference)| difference).sum();
-        let squares: Exact = recording.iter().map(|(_, difference)| difference * difference).sum();
-        let noise: Exact = recording.iter().map(|&(arms, _)| noise(arms)).sum();
-        let of_mean = &sum * &sum / &size;
+        let total_of = sum(recording.iter().map(|(_, difference)| difference));
+        let squares = sum(&recording.iter().map(|(_, difference)| square(difference)).collect::<Vec<_>>());
+        let mut noise = Exact::zero();
+        for (variance, pick) in [(&pre, 0), (&post, 1)] {
+            let Some(variance) = variance else { continue };
+            let rollouts = recording.iter().filter_map(|(arms, _)| match arms {
+                Arms::Rollouts { pre, post } => Some(if pick == 0 { *pre } else { *post }),
+                Arms::Unchanged => None,
+            });
+            noise += variance * sum(&rollouts.map(&inverse).collect::<Vec<_>>());
+        }
+        let of_mean = square(&total_of) / &size;
         within += squares - &of_mean;
         between += of_mean;
         noise_within += &noise - &noise / &size;
         noise_between += &noise / &size - &noise / whole(total);
-        sum_of_all += sum;
+        sums.push(total_of);
         squared_sizes += (recording.len() as u128).pow(2);
     }
-    between -= &sum_of_all * &sum_of_all / whole(total);
+    between -= square(&sum(&sums)) / whole(total);
     let boundary = (within - noise_within) / whole(total - scored.len());
     let sizes = whole(total) - Exact::new(BigInt::from(squared_sizes), total.into());
     let recording = (between - whole(scored.len() - 1) * &boundary - noise_between) / sizes;
@@ -133,13 +137,14 @@ fn whole(number: usize) -> Exact {
 
 /// The variance within arms of at least two rollouts.
 fn pooled<'a>(arms: impl Iterator<Item = &'a [u32]>) -> Option<Exact> {
-    let mut squares = Exact::zero();
+    let mut squares: BTreeMap<usize, BigInt> = BTreeMap::new();
     let mut freedom = 0;
     for counts in arms.filter(|counts| counts.len() >= 2) {
-        squares += squares_within(counts);
+        *squares.entry(counts.len()).or_default() += squares_within(counts);
         freedom += counts.len() - 1;
     }
-    (freedom > 0).then(|| squares / whole(freedom))
+    let squares = squares.into_iter().map(|(rollouts, squares)| Exact::new(squares, rollouts.into()));
+    (freedom > 0).then(|| sum(&squares.collect::<Vec<_>>()) / whole(freedom))
 }
 
 #[cfg(test)]

@@ -19,11 +19,6 @@ pub(crate) fn columns(value: &Value) -> Vec<Vec<Exact>> {
     value.as_array().unwrap().iter().map(exacts).collect()
 }
 
-/// A list of lists of fractions written as text.
-pub(crate) fn lists(value: &Value) -> Vec<Vec<Exact>> {
-    value.as_array().unwrap().iter().map(exacts).collect()
-}
-
 /// Compares a p-value with a case's fraction, which has to be in lowest terms, and its double.
 pub(crate) fn assert_p(case: &Value, p: &Exact) {
     let name = &case["name"];

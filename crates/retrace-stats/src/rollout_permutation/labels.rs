@@ -7,7 +7,7 @@ use super::ArmCounts;
 use crate::binomial::binomial;
 use crate::rational::Exact;
 
-/// The most steps that working out the sums of one boundary may take; beyond, labels are only drawn.
+/// The most steps that working out the sums of one boundary may take.
 const MOST_STEPS: u128 = 50_000_000;
 
 /// The pooled counts of a boundary, less the least of them and in units of their greatest common divisor.
@@ -74,13 +74,23 @@ impl Labels {
         self.pooled[self.n_pre()..].iter().sum()
     }
 
+    /// How many counts the smaller arm has, and the greatest sum of as many. It has fewer to choose; what it gets, the
+    /// other lacks.
+    fn chosen(&self) -> (usize, u64) {
+        let chosen = self.n_post.min(self.n_pre());
+        (chosen, self.pooled[self.pooled.len() - chosen..].iter().sum())
+    }
+
+    /// How many steps [`Labels::sums`] takes.
+    pub(super) fn steps(&self) -> u128 {
+        let (chosen, range) = self.chosen();
+        (u128::from(range) + 1) * (chosen as u128 + 1) * self.pooled.len() as u128
+    }
+
     /// `None` if there are too many.
     pub(super) fn sums(&self) -> Option<Sums> {
-        // The smaller arm has fewer to choose; what it gets, the other lacks.
-        let chosen = self.n_post.min(self.n_pre());
-        let range = self.pooled[self.pooled.len() - chosen..].iter().sum::<u64>();
-        let steps = (u128::from(range) + 1) * (chosen as u128 + 1) * self.pooled.len() as u128;
-        if steps > MOST_STEPS {
+        let (chosen, range) = self.chosen();
+        if self.steps() > MOST_STEPS {
             return None;
         }
         // With steps within the limit, so is each of the counts.

@@ -20,6 +20,9 @@ const MOST_LABELS: usize = 200_000_000;
 /// A boundary of at most so many allocations has a list of them.
 const MOST_LISTED: u64 = 4_096;
 
+/// A list that takes more steps is not made.
+const MOST_LISTING: u128 = 100_000;
+
 /// The bits of sums that two words hold.
 const TWO_WORD_BITS: u64 = 127;
 
@@ -51,9 +54,9 @@ enum Draw<N> {
 
 impl<N: Clone> Draw<N> {
     fn new(labels: &Labels, scaled: impl Fn(u64) -> N) -> Self {
-        let is_short = labels.allocations() <= MOST_LISTED.into();
-        match labels.sums() {
-            Some(Sums::Ways(ways)) if is_short => {
+        let is_short = labels.steps() <= MOST_LISTING && labels.allocations() <= MOST_LISTED.into();
+        match is_short.then(|| labels.sums()).flatten() {
+            Some(Sums::Ways(ways)) => {
                 let least = labels.least();
                 let times = |(sum, ways): (u64, u64)| std::iter::repeat_n(scaled(sum + least), ways as usize);
                 Self::Listed(ways.into_iter().flat_map(times).collect())

@@ -12,7 +12,7 @@ use crate::{Exact, sign_flip_test};
 type Boundary = (Vec<u32>, Vec<u32>);
 
 fn test(boundaries: &[Boundary]) -> Result<RolloutPermutationTest, RolloutPermutationError> {
-    let counts: Vec<_> = boundaries.iter().map(|(pre, post)| ArmCounts { pre, post }).collect();
+    let counts: Vec<_> = boundaries.iter().map(|(pre, post)| Arms::Rollouts { pre, post }).collect();
     rollout_permutation_test(&counts)
 }
 

@@ -19,11 +19,14 @@ pub(super) struct Plan {
 impl Plan {
     /// `magnitudes` ascend, each from 1 to `bound`. `None` if the count is beyond the limits.
     pub(super) fn new(magnitudes: &[BigUint], bound: &BigUint) -> Option<Self> {
-        let bound = bound.to_usize()?;
+        let magnitudes: Vec<usize> = magnitudes.iter().map(ToPrimitive::to_usize).collect::<Option<_>>()?;
+        Self::of(&magnitudes, bound.to_usize()?)
+    }
+
+    /// The same of small numbers.
+    pub(super) fn of(magnitudes: &[usize], bound: usize) -> Option<Self> {
         let mut halves = [(); 2].map(|()| Vec::with_capacity(magnitudes.len() / 2 + 1));
-        for (index, magnitude) in magnitudes.iter().enumerate() {
-            halves[index % 2].push(magnitude.to_usize()?);
-        }
+        magnitudes.iter().enumerate().for_each(|(index, &magnitude)| halves[index % 2].push(magnitude));
         let [rows, memory] = [
             halves.iter().map(|half| rows(half, bound).map(|row| row.words()).sum::<u128>()).sum::<u128>(),
             // An array is there twice while its counts become wider.

@@ -1,9 +1,9 @@
 //! Random subsets, for magnitudes that no way of counting takes.
 
-use std::ops::{Add, AddAssign};
+use std::cmp::Ordering;
 
 use num_bigint::BigUint;
-use num_traits::{ToPrimitive, Zero};
+use num_traits::ToPrimitive;
 
 use crate::draws::BitDraws;
 
@@ -13,9 +13,8 @@ pub(crate) const DRAWS: u32 = 999_999;
 /// What the stream of bits is seeded with: `sign` in ASCII.
 const SEED: u64 = 0x7369_676e;
 
-/// Sums of up to so many bits are kept in a word, or in two.
-const WORD_BITS: u64 = 64;
-const TWO_WORD_BITS: u64 = 128;
+/// How many bits of a sum are kept, so that two words hold it and what the others may add to it.
+const KEPT_BITS: u64 = 96;
 
 /// Of [`DRAWS`] random subsets, how many sum to less than the bound, to at most the bound, or to as much as the rest of
 /// such a subset does.
@@ -28,48 +27,74 @@ pub(super) struct Hits {
 }
 
 /// Draws subsets of the magnitudes, which are sorted so that their order does not matter. The bound is below half of
-/// their sum. The work is an addition for eight magnitudes of a draw; about 5 ns for sums of up to 128 bits, 50 ns and
-/// more for longer ones.
+/// their sum. The work is an addition for eight magnitudes of a draw.
 pub(super) fn draw(magnitudes: &[BigUint], bound: &BigUint) -> Hits {
     let all: BigUint = magnitudes.iter().sum();
-    if all.bits() <= WORD_BITS {
-        hits(magnitudes, bound, &all, |number| number.to_u64().unwrap_or(u64::MAX))
-    } else if all.bits() <= TWO_WORD_BITS {
-        hits(magnitudes, bound, &all, |number| number.to_u128().unwrap_or(u128::MAX))
-    } else {
-        hits(magnitudes, bound, &all, BigUint::clone)
-    }
-}
-
-fn hits<N>(magnitudes: &[BigUint], bound: &BigUint, all: &BigUint, narrow: impl Fn(&BigUint) -> N) -> Hits
-where
-    N: Clone + Zero + Ord + Add<Output = N> + for<'a> AddAssign<&'a N>,
-{
-    let tables: Vec<Vec<N>> = magnitudes.chunks(8).map(|eight| subset_sums(eight.iter().map(&narrow))).collect();
-    let [bound, mirror] = [bound, &(all - bound)].map(&narrow);
+    let scale = Scale { magnitudes, shift: all.bits().saturating_sub(KEPT_BITS) };
+    let tables: Vec<Vec<u128>> = magnitudes.chunks(8).map(|eight| scale.subset_sums(eight)).collect();
+    let (bound, mirror) = (scale.bound(bound.clone()), scale.bound(all - bound));
     let mut bits = BitDraws::new(SEED);
+    let mut members = vec![0u8; tables.len().next_multiple_of(8)];
     let mut hits = Hits { below: 0, up_to: 0, either: 0 };
     for _ in 0..DRAWS {
-        let mut sum = N::zero();
-        for tables in tables.chunks(8) {
-            for (table, byte) in tables.iter().zip(bits.eight_bytes()) {
-                sum += &table[usize::from(byte) & (table.len() - 1)];
-            }
-        }
-        hits.below += u32::from(sum < bound);
-        hits.up_to += u32::from(sum <= bound);
-        hits.either += u32::from(sum <= bound || sum >= mirror);
+        members.as_chunks_mut().0.iter_mut().for_each(|eight| *eight = bits.eight_bytes());
+        let sums = tables.iter().zip(&members).map(|(table, byte)| table[usize::from(*byte) & (table.len() - 1)]);
+        let sum = sums.sum();
+        let order = scale.compare(sum, &members, &bound);
+        hits.below += u32::from(order.is_lt());
+        hits.up_to += u32::from(order.is_le());
+        hits.either += u32::from(order.is_le() || scale.compare(sum, &members, &mirror).is_ge());
     }
     hits
 }
 
-/// The sums of all subsets, each at the number whose bits are its members.
-fn subset_sums<N: Clone + Zero + Add<Output = N>>(magnitudes: impl Iterator<Item = N>) -> Vec<N> {
-    magnitudes.fold(vec![N::zero()], |mut sums, magnitude| {
-        let with: Vec<N> = sums.iter().map(|sum| sum.clone() + magnitude.clone()).collect();
-        sums.extend(with);
-        sums
-    })
+/// Magnitudes without their last bits, if they have too many.
+struct Scale<'a> {
+    magnitudes: &'a [BigUint],
+    shift: u64,
+}
+
+/// What sums are compared with, as it is and without its last bits.
+struct Bound {
+    exact: BigUint,
+    scaled: u128,
+}
+
+impl Scale<'_> {
+    fn scaled(&self, number: &BigUint) -> u128 {
+        (number >> self.shift).to_u128().unwrap_or(u128::MAX)
+    }
+
+    fn bound(&self, exact: BigUint) -> Bound {
+        Bound { scaled: self.scaled(&exact), exact }
+    }
+
+    /// The sums of all subsets, each at the number whose bits are its members.
+    fn subset_sums(&self, magnitudes: &[BigUint]) -> Vec<u128> {
+        magnitudes.iter().map(|magnitude| self.scaled(magnitude)).fold(vec![0], |mut sums, magnitude| {
+            sums.extend_from_within(..);
+            let half = sums.len() / 2;
+            sums[half..].iter_mut().for_each(|sum| *sum += magnitude);
+            sums
+        })
+    }
+
+    /// How a subset's sum, of which `sum` is known, compares with a bound.
+    fn compare(&self, sum: u128, members: &[u8], bound: &Bound) -> Ordering {
+        // Each magnitude may have lost less than one, and the bound too.
+        let lost = if self.shift == 0 { 0 } else { self.magnitudes.len() as u128 };
+        if sum > bound.scaled {
+            Ordering::Greater
+        } else if sum + lost < bound.scaled {
+            Ordering::Less
+        } else if lost == 0 {
+            Ordering::Equal
+        } else {
+            let is_member = |index: usize| members[index / 8] >> (index % 8) & 1 == 1;
+            let members = self.magnitudes.iter().enumerate().filter(|&(index, _)| is_member(index));
+            members.map(|(_, magnitude)| magnitude).sum::<BigUint>().cmp(&bound.exact)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -80,11 +105,16 @@ mod tests {
     fn narrow_and_wide_sums_are_hit_alike() {
         let magnitudes: Vec<BigUint> = (1..=20u32).map(BigUint::from).collect();
         let drawn = draw(&magnitudes, &80u8.into());
-        for shift in [40u32, 100, 200] {
+        for shift in [40u32, 88, 89, 100, 200, 3_000] {
             let wide: Vec<BigUint> = magnitudes.iter().map(|magnitude| magnitude << shift).collect();
             assert_eq!(draw(&wide, &(BigUint::from(80u8) << shift)), drawn, "{shift}");
         }
         assert!(drawn.below < drawn.up_to && drawn.up_to < drawn.either);
+        // What the last bits decide, whole sums do.
+        let odd: Vec<BigUint> = magnitudes.iter().map(|magnitude| (magnitude << 200u32) + 1u8).collect();
+        let at = |more: u8| draw(&odd, &((BigUint::from(80u8) << 200u32) + more));
+        assert_eq!((at(0).up_to, at(20).up_to), (drawn.below, drawn.up_to));
+        assert!(drawn.below < at(8).up_to && at(8).up_to < drawn.up_to);
     }
 
     #[test]

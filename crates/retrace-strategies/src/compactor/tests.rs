@@ -278,7 +278,7 @@ fn a_wish_waits_where_the_compaction_that_was_due_failed() {
     let mut compactor = compactor(summarizing).on_request(limits);
     let mut history = long(6);
     compactor.wish(Some("the tea".to_owned()), &history, &retrace_events::tokens::FourCharacters).unwrap();
-    let mut pass = |compactor: &mut Compactor, history: &mut History| {
+    let pass = |compactor: &mut Compactor, history: &mut History| {
         pollster::block_on(compactor.before_request(history, &mut CompactContext::new(&asked, 0))).outcome
     };
     assert!(matches!(pass(&mut compactor, &mut history), Outcome::Failed(_)));
