@@ -48,6 +48,10 @@ impl Strategy for Counted {
         self.strategy.is_due(history, window, &*self.counter)
     }
 
+    fn counter(&self) -> Option<&dyn TokenCounter> {
+        Some(&*self.counter)
+    }
+
     fn early(&self, history: &History, window: Option<Tokens>, _: &dyn TokenCounter) -> Option<Arc<dyn Strategy>> {
         let early = self.strategy.early(history, window, &*self.counter)?;
         Some(Arc::new(Self::new(early, Arc::clone(&self.counter))))

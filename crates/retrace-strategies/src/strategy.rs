@@ -38,6 +38,11 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// What counts its tokens, if not what counts those of the run.
+    fn counter(&self) -> Option<&dyn TokenCounter> {
+        None
+    }
+
     /// What to run on a copy of this history now, beside the agent, since the history will soon call for the strategy; the
     /// result stands in for the copy once it does. Nothing unless the strategy is to be started early.
     fn early(
