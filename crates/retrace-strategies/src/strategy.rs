@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
 use retrace_events::History;
-use retrace_events::tokens::{TokenCounter, Tokens};
+use retrace_events::tokens::{FourCharacters, TokenCounter, Tokens};
 use retrace_model::ModelError;
 
+use crate::cache::CacheKept;
 use crate::config::BadSetting;
 use crate::context::CompactContext;
 
@@ -143,6 +144,25 @@ impl Compacted {
     /// The outcome of turning `before` into `after`, which may be no change at all.
     pub fn of(before: &History, after: History) -> Self {
         if *before == after { Self::Unchanged } else { Self::Changed(after) }
+    }
+
+    /// The index, in what was kept, of the first event that is another than the one that stood there: up to it a provider's
+    /// prompt cache still knows the history. Nothing where no event differs; [`CacheKept`](crate::CacheKept) tells it in
+    /// tokens.
+    ///
+    /// ```
+    /// use retrace_events::{Event, History};
+    /// use retrace_strategies::Compacted;
+    ///
+    /// let before = History::from(vec![Event::request("go"), Event::answer("a long story"), Event::request("on")]);
+    /// let after = History::from(vec![Event::request("go"), Event::request("on")]);
+    /// assert_eq!(Compacted::of(&before, after).first_changed(&before), Some(1));
+    /// ```
+    pub fn first_changed(&self, before: &History) -> Option<usize> {
+        match self {
+            Self::Unchanged => None,
+            Self::Changed(after) => CacheKept::of(&FourCharacters, before, after).first_changed,
+        }
     }
 }
 

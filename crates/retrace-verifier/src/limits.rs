@@ -153,6 +153,10 @@ impl<S: Deref<Target = dyn Strategy> + Send + Sync> Strategy for Timed<S> {
         self.inner.is_due(history, window, counter)
     }
 
+    fn counter(&self) -> Option<&dyn TokenCounter> {
+        self.inner.counter()
+    }
+
     fn early(
         &self,
         history: &History,

@@ -19,7 +19,8 @@ pub(super) struct Cause {
     pub(super) background: Option<Background>,
 }
 
-/// One span for a compaction that changed something, opened and closed at once.
+/// One span for a compaction that changed something, opened and closed at once. Its tokens are by the strategy's own counter,
+/// or else by that of the run.
 pub(super) fn trace(
     strategy: &dyn Strategy,
     before: &History,
@@ -41,7 +42,7 @@ pub(super) fn trace(
     if span.is_disabled() {
         return;
     }
-    let sizes = Sizes::of(before, after, counter);
+    let sizes = Sizes::of(before, after, strategy.counter().unwrap_or(counter));
     span.record("compaction.messages_before", attribute(sizes.messages_before));
     span.record("compaction.messages_after", attribute(sizes.messages_after));
     span.record("compaction.tokens_before", attribute(sizes.tokens_before.0));

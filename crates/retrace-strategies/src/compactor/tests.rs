@@ -159,6 +159,14 @@ fn a_receipt_is_told_by_the_compaction_that_wrote_it() {
 }
 
 #[test]
+fn the_counter_of_a_strategy_counts_what_its_span_says_too() {
+    let counted = crate::Counted::new(Arc::new(window(60, 3)), Arc::new(crate::histories::Characters));
+    let mut history = long(6);
+    let (spans, _) = traced(|| drop(look(&mut compactor(counted), &mut history)));
+    assert_eq!((&*spans[0]["compaction.tokens_before"], &*spans[0]["compaction.tokens_after"]), ("240", "160"));
+}
+
+#[test]
 fn a_failure_leaves_the_history_alone_and_is_tried_again() {
     let model = AskModel(ScriptedModel::new([Step::from(""), Step::from("so far, so good")]));
     let mut compactor = compactor(Summarize::new(2)).max_events(3);
