@@ -15,6 +15,7 @@ use anyhow::Context;
 use indexmap::IndexMap;
 use retrace_events::OutcomeRule;
 use retrace_events::cuts::{BadSpacing, Spacing};
+use retrace_score::Margins;
 use retrace_verifier::{Settings, TimeLimits};
 
 pub(crate) use self::agent::{AgentConfig, CompactionConfig, ModelConfig, SimulatedConfig, StrategyChoice};
@@ -39,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) control: bool,
     #[serde(default)]
     pub(crate) chain: bool,
+    #[serde(default)]
+    margin: MarginConfig,
     #[serde(default)]
     token_counter: TokenCounterConfig,
     pub(crate) agent: AgentConfig,
@@ -83,6 +86,29 @@ enum All {
     All,
 }
 
+/// The greatest mean differences that are acceptable.
+#[derive(Clone, Copy, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MarginConfig {
+    wasted: Option<f64>,
+    stopped: Option<f64>,
+}
+
+impl MarginConfig {
+    fn margins(self, horizon: usize) -> anyhow::Result<Margins> {
+        let Self { wasted, stopped } = self;
+        for (key, margin, most) in [("wasted", wasted, horizon as f64), ("stopped", stopped, 1.0)] {
+            if let Some(margin) = margin.filter(|margin| !(*margin > 0.0 && *margin < most)) {
+                return Err(hinted(
+                    format!("`margin.{key}` is {margin}"),
+                    format!("it is above 0 and below {most}, the greatest difference that there can be"),
+                ));
+            }
+        }
+        Ok(Margins { wasted, stopped })
+    }
+}
+
 /// Seconds.
 #[derive(Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,6 +149,7 @@ impl Config {
             samples: self.samples.unwrap_or(default.samples),
             spacing: self.spacing(default.spacing)?,
             chain: self.chain,
+            margins: self.margin.margins(self.horizon.unwrap_or(default.horizon))?,
             concurrency: self.concurrency.unwrap_or(default.concurrency),
             seed: self.seed.unwrap_or(default.seed),
             limits: TimeLimits {

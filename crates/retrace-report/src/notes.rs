@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use num_traits::Signed;
 use retrace_score::{
-    Aggregate, ArmReport, BoundaryReport, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport,
-    Side, StrategyReport, Unscored,
+    Aggregate, ArmReport, BoundaryReport, ChannelInference, EnvironmentKind, ErrorCount, Failed, Inference,
+    RecordingFacts, Report, RolloutReport, Side, StrategyReport, Unscored, Verdict, verdict_words,
 };
 use retrace_stats::Exact;
 
@@ -20,6 +21,9 @@ const FEW_BOUNDARIES: usize = 10;
 /// Fewer deltas than these that are not zero give no p below 0.05, whatever they are.
 const FEW_NONZERO: usize = 6;
 
+/// Fewer recordings than these can show no harm on others, however great it is.
+const FEWEST_RECORDINGS: usize = 6;
+
 /// The longest recorded text that is quoted, in characters.
 const LONGEST_QUOTE: usize = 60;
 
@@ -34,6 +38,7 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
     notes.extend(left_out(report));
     notes.extend(unusable_boundaries(report));
     notes.extend(chained(report));
+    notes.extend(verdicts(report, horizon));
     notes.extend(pre_failures(report, horizon));
     notes.extend(ceiling(report, horizon));
     notes.extend(report.strategies.iter().filter_map(|(name, strategy)| about(name, report, strategy, horizon)));
@@ -86,6 +91,66 @@ fn unusable(report: &Report) -> Option<String> {
     let named: Vec<_> = named.map(|it| format!("{} ({})", quoted(&it.name), printable(it.reason.trim()))).collect();
     let more = more(n);
     (n > 0).then(|| format!("{} could not be used: {}{more}.", counted(n, "recording", "recordings"), named.join("; ")))
+}
+
+/// What is shown of each strategy, and what keeps a reader from reading too much into it.
+fn verdicts(report: &Report, horizon: usize) -> Vec<String> {
+    let is_control = |name: &String| report.control.as_ref() == Some(name);
+    let inferred = report.strategies.iter().filter_map(|(name, strategy)| Some((name, strategy.inference.as_ref()?)));
+    let inferred: Vec<_> = inferred.filter(|(name, _)| !is_control(name)).collect();
+    let Some((_, any)) = inferred.first().filter(|_| horizon == report.horizon) else { return Vec::new() };
+    let mut notes: Vec<_> = inferred.iter().map(|(name, inference)| verdict(name, inference)).collect();
+    let n = any.n_recordings;
+    let mut reach = if n < FEWEST_RECORDINGS {
+        format!(
+            "{} can show nothing of others: {FEWEST_RECORDINGS} are the least that can. ",
+            counted(n, "recording", "recordings")
+        )
+    } else {
+        String::new()
+    };
+    reach +=
+        &format!("A harm confined to fewer than {:.0}% of recordings may not have occurred here.", any.blind * 100.0);
+    if report.margins.wasted.is_none() || report.margins.stopped.is_none() {
+        reach += " No `[margin]` was given for both wasted and stopped, so nothing is called safe.";
+    }
+    if any.deterministic {
+        reach += " The agent is deterministic: all rollouts of each arm are one sample, and count as one in these p.";
+    }
+    notes.push(reach);
+    notes
+}
+
+fn verdict(name: &str, inference: &Inference) -> String {
+    let channels = [("wasted", &inference.wasted), ("stopped", &inference.stopped)];
+    let least = |p: fn(&ChannelInference) -> Option<f64>| {
+        let worse = channels.iter().filter(|(_, channel)| channel.mean.is_positive());
+        let found = worse.filter_map(|(word, channel)| Some((*word, p(channel)?)));
+        let (word, p) = found.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("wasted", 1.0));
+        format!("{word}, p {} adjusted for all strategies", p_value(&Exact::from_float(p).unwrap_or_default()))
+    };
+    let at_most = |channel: &ChannelInference| format!("{:+.2}", channel.high_completed);
+    let limits = || {
+        let [wasted, stopped] = [at_most(&inference.wasted), at_most(&inference.stopped)];
+        format!("on recordings like these at most {wasted} wasted and {stopped} stopped, with 97.5% confidence each")
+    };
+    let says = match inference.verdict {
+        Verdict::Invalid => {
+            "the control, which keeps the raw history, differs from it by more than chance: rollouts affect each \
+                             other, or the model drifts, and no number here can be relied on"
+                .to_owned()
+        }
+        Verdict::WithinMargin { .. } => format!("its cost is below the margins: {}", limits()),
+        Verdict::Worse => {
+            format!("it does harm on recordings like these ({})", least(|channel| Some(channel.p_new.adjusted)))
+        }
+        Verdict::WorseHere => {
+            let p = least(|channel| channel.p_here.as_ref().map(|p| p.adjusted));
+            format!("it does harm at these boundaries ({p}); of other recordings that is not shown")
+        }
+        _ => format!("neither harm nor safety is shown: {}", limits()),
+    };
+    format!("{}: {}, {says}.", quoted(name), verdict_words(&inference.verdict))
 }
 
 fn chained(report: &Report) -> Option<String> {

@@ -97,6 +97,7 @@ fn verification(strategies: &[&str], boundaries: Vec<BoundaryOutcome>) -> Verifi
         unusable: Vec::new(),
         n_left_out: 0,
         chain: false,
+        margins: retrace_score::Margins::default(),
         boundaries,
     }
 }
@@ -255,7 +256,10 @@ fn a_control_that_lost_more_rollouts_shows_noise_and_hides_no_harm() {
     let report = Report::new(verification(&["control", "tail"], vec![one])).unwrap();
     let view = View::new(&report);
     assert!(view.rows.iter().all(|row| row.marked));
-    let note = |name: &str| view.notes.iter().find(|note| note.starts_with(&format!("`{name}`: "))).unwrap();
+    let note = |name: &str| {
+        let of_failures = |note: &&String| note.starts_with(&format!("`{name}`: ")) && note.contains("failed");
+        view.notes.iter().find(of_failures).unwrap()
+    };
     assert!(note("control").contains("noise") && !note("control").contains("understated"), "{}", note("control"));
     assert!(note("tail").contains("harm may be understated"), "{}", note("tail"));
 }
@@ -481,4 +485,36 @@ fn a_baseline_that_cannot_get_worse_is_told_of() {
     };
     assert!(notes(&["a! b!", "b! a!"]).contains("PRE wastes every action"));
     assert!(!notes(&["a! b!", "b a!"]).contains("PRE wastes every action"));
+}
+
+#[test]
+fn the_verdict_of_each_strategy_stands_in_the_notes_with_what_it_rests_on() {
+    let harmed = ["a! b! c! d e"; 3];
+    let pre = ["a b c d e", "a b c d f", "a b c d g"];
+    let report = |n_recordings: usize, margins: retrace_score::Margins| {
+        let recordings: Vec<_> = (0..n_recordings).map(|n| format!("r{n}")).collect();
+        let boundaries = recordings.iter().map(|recording| {
+            boundary(
+                recording,
+                9,
+                &pre,
+                [("control", unchanged(&pre)), ("tail", compacted(10, &harmed)), ("all", compacted(10, &pre))],
+            )
+        });
+        let mut verification = verification(&["control", "tail", "all"], boundaries.collect());
+        verification.recordings = recordings
+            .iter()
+            .map(|id| RecordingFacts { id: id.clone(), ..verification.recordings[0].clone() })
+            .collect();
+        let report = Report::new(Verification { margins, ..verification }).unwrap();
+        View::new(&report).notes.join("\n")
+    };
+    let few = report(4, retrace_score::Margins::default());
+    assert!(few.contains("`tail`: WORSE HERE, it does harm at these boundaries (wasted, p <0.001"), "{few}");
+    assert!(few.contains("`all`: NOT SHOWN") && few.contains("4 recordings can show nothing of others"), "{few}");
+    assert!(!few.contains("`control`: NOT SHOWN") && few.contains("nothing is called safe"), "{few}");
+    let many = report(40, retrace_score::Margins { wasted: Some(1.0), stopped: Some(0.2) });
+    assert!(many.contains("`tail`: WORSE, it does harm on recordings like these (wasted, p <0.001"), "{many}");
+    assert!(many.contains("`all`: WITHIN MARGIN, its cost is below the margins"), "{many}");
+    assert!(!many.contains("can show nothing of others") && !many.contains("nothing is called safe"), "{many}");
 }

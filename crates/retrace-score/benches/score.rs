@@ -88,6 +88,7 @@ fn verification(n_boundaries: usize) -> Verification {
         unusable: Vec::new(),
         n_left_out: 0,
         chain: false,
+        margins: retrace_score::Margins::default(),
     }
 }
 

@@ -13,6 +13,7 @@ use retrace_stats::{
 use crate::burden::{Burdens, Key};
 use crate::delta::{ArmMeans, Channels, HorizonScore, Score, Side, Unscored, burdens, score_arms};
 use crate::errors::{Place, Tally};
+use crate::inference::infer;
 use crate::input::{BoundaryOutcome, Compaction, MAX_HORIZON, Size, Spend, StrategyOutcome, Verification};
 use crate::report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, RESAMPLES,
@@ -37,8 +38,14 @@ impl Report {
         for boundary in &boundaries {
             pre.add(boundary, &boundary.pre);
         }
-        let strategies = verification.strategies.iter();
-        let strategies = strategies.map(|name| (name.clone(), strategy(name, &boundaries, &verification))).collect();
+        let (horizon, margins) = (verification.horizon, verification.margins);
+        let control = verification.control.as_deref();
+        let mut inferences = infer(verification.strategies.iter(), control, &boundaries, horizon, margins);
+        let strategies = verification.strategies.iter().map(|name| {
+            let inference = inferences.swap_remove(name);
+            (name.clone(), StrategyReport { inference, ..strategy(name, &boundaries, &verification) })
+        });
+        let strategies = strategies.collect();
         Ok(Report {
             version: REPORT_VERSION,
             horizon: verification.horizon,
@@ -52,6 +59,7 @@ impl Report {
             unusable: verification.unusable,
             n_left_out: verification.n_left_out,
             chain: verification.chain,
+            margins: verification.margins,
             pre: pre.finish(),
             strategies,
             boundaries,
@@ -191,6 +199,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
         compaction_errors: compaction_errors.into_counts(),
         flaws: flaws.into_counts(),
         post: post.finish(),
+        inference: None,
         horizons: aggregates(&tested, n_unusable, verification),
     }
 }

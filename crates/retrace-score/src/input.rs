@@ -8,6 +8,7 @@ use retrace_events::tokens::Tokens;
 use serde::Serialize;
 
 use crate::executed::Executed;
+use crate::inference::Margins;
 
 /// The largest horizon: everything is worked out at each horizon up to the full one.
 pub const MAX_HORIZON: usize = 1_000;
@@ -38,6 +39,8 @@ pub struct Verification {
     /// Whether a strategy was applied, at each boundary, to what it had left at the one before and what the run added
     /// since; else to the raw history.
     pub chain: bool,
+    /// The greatest differences that are acceptable, if they were given before anything ran.
+    pub margins: Margins,
     /// What came out, in the order it is reported.
     pub boundaries: Vec<BoundaryOutcome>,
 }

@@ -151,6 +151,7 @@ fn verification() -> impl Strategy<Value = Verification> {
             unusable: Vec::new(),
             n_left_out: 0,
             chain: false,
+            margins: crate::Margins::default(),
             boundaries,
         }
     })

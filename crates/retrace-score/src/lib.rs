@@ -43,6 +43,7 @@ mod burden;
 mod delta;
 mod errors;
 mod executed;
+mod inference;
 mod input;
 #[cfg(test)]
 mod laws;
@@ -58,6 +59,7 @@ pub use delta::{
 };
 pub use errors::{ErrorCount, Place};
 pub use executed::{Executed, ExecutedCalls};
+pub use inference::{ChannelInference, Inference, Margins, Test, verdict_words};
 pub use input::{
     BoundaryOutcome, Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, RecordingLength, ReplayDifference,
     ReplayFidelity, Size, Spend, StrategyOutcome, UnusableRecording, Verification,
@@ -70,4 +72,4 @@ pub use score_input::{ScoreInput, ScoreInputError};
 
 pub use retrace_events::actions_from_events;
 pub use retrace_events::cuts::resumable_cuts;
-pub use retrace_stats::{PValue, bootstrap_mean, exact_difference, exact_sign_test, sign_flip_test};
+pub use retrace_stats::{PValue, Verdict, bootstrap_mean, exact_difference, exact_sign_test, sign_flip_test};

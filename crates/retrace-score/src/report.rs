@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::burden::Burdens;
 use crate::delta::{ArmMeans, Channels, HorizonScore, Side, Unscored};
 use crate::errors::ErrorCount;
+use crate::inference::{Inference, Margins};
 use crate::input::{Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, UnusableRecording};
 use crate::number;
 
@@ -49,6 +50,8 @@ pub struct Report {
     pub n_left_out: usize,
     /// Whether a strategy was applied, at each boundary, to what it had left at the one before.
     pub chain: bool,
+    /// The greatest differences that are acceptable, if they were given.
+    pub margins: Margins,
     /// The rollouts from raw histories, of all boundaries and once for all strategies.
     pub pre: ArmReport,
     /// What came out for each strategy, in the user's order.
@@ -113,6 +116,9 @@ pub struct StrategyReport {
     pub flaws: Vec<ErrorCount>,
     /// The rollouts from what it kept.
     pub post: ArmReport,
+    /// What is shown of it, at the boundaries that were run and of recordings not yet made; `None` where nothing is scored at
+    /// the full horizon.
+    pub inference: Option<Inference>,
     /// What came out at each horizon from 1 to the full one.
     pub horizons: Vec<Aggregate>,
 }

@@ -127,6 +127,7 @@ impl ScoreInput {
             unusable: Vec::new(),
             n_left_out: 0,
             chain: false,
+            margins: crate::Margins::default(),
             boundaries,
         }
     }

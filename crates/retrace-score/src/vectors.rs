@@ -209,6 +209,7 @@ fn vectors_of_whole_verifications() {
             unusable: Vec::new(),
             n_left_out: 0,
             chain: false,
+            margins: crate::Margins::default(),
             boundaries,
         })
         .unwrap();

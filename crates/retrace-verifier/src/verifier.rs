@@ -167,6 +167,7 @@ impl Verifier {
             unusable,
             n_left_out,
             chain: setup.settings.chain,
+            margins: setup.settings.margins,
             boundaries: outcome.boundaries,
         })
     }

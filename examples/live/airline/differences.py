@@ -120,7 +120,7 @@ def main(folder):
     for name, count in sorted(total.items()):
         print(f"{count:7}  {same[name]:9}  {name}")
     print("\nanswers  what is different; an answer may have several")
-    for reason, count in sorted(by_reason.items(), key=lambda item: -item[1]):
+    for reason, count in sorted(by_reason.items(), key=lambda item: (-item[1], item[0])):
         print(f"{count:7}  {reason}")
     for place in unknown:
         print(*place, sep="\n    ")

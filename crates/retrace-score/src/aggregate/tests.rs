@@ -68,6 +68,7 @@ fn verification(boundaries: Vec<(&[&str], StrategyOutcome, StrategyOutcome)>) ->
         unusable: Vec::new(),
         n_left_out: 0,
         chain: false,
+        margins: crate::Margins::default(),
     }
 }
 
