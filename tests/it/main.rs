@@ -6,6 +6,7 @@ mod audit;
 mod chain;
 mod compact;
 mod demo;
+mod gate;
 mod hostile;
 mod init;
 mod main_job;

@@ -1,8 +1,9 @@
 //! The arguments of the program.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use retrace_events::OutcomeRule;
 
 /// Measures what compaction of an AI agent's history does to its next tool calls.
@@ -245,4 +246,52 @@ pub(crate) struct OutputArgs {
     /// Shows the report at this horizon instead of the full one
     #[arg(long, value_name = "K", conflicts_with = "json")]
     pub(crate) at: Option<usize>,
+    /// What the intervals speak of
+    #[arg(long, value_enum, default_value_t, conflicts_with = "json")]
+    pub(crate) scope: ScopeArg,
+    /// Which numbers are shown
+    #[arg(long, value_enum, default_value_t, conflicts_with = "json")]
+    pub(crate) style: StyleArg,
+    /// The greatest acceptable difference of `wasted`, in actions over the horizon, or of `stopped`, in shares of rollouts, such
+    /// as `wasted=0.5,stopped=0.1`; makes the exit code a gate
+    #[arg(long, value_name = "CHANNEL=NUMBER", value_delimiter = ',')]
+    pub(crate) margin: Vec<MarginArg>,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub(crate) enum ScopeArg {
+    /// Recordings like these that are not yet made
+    #[default]
+    New,
+    /// The boundaries that were run
+    Here,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub(crate) enum StyleArg {
+    /// What is shown, with a verdict for each strategy
+    #[default]
+    Verdict,
+    /// The table of ag2's verifier: bootstrap intervals and tests over boundaries
+    Reference,
+}
+
+/// The margin of one channel.
+#[derive(Clone, Copy)]
+pub(crate) enum MarginArg {
+    Wasted(f64),
+    Stopped(f64),
+}
+
+impl FromStr for MarginArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = |number: &str| number.trim().parse().map_err(|_| format!("`{number}` is no number"));
+        match text.split_once('=').map(|(channel, margin)| (channel.trim(), margin)) {
+            Some(("wasted", margin)) => number(margin).map(Self::Wasted),
+            Some(("stopped", margin)) => number(margin).map(Self::Stopped),
+            _ => Err("expected `wasted=NUMBER` or `stopped=NUMBER`".to_owned()),
+        }
+    }
 }

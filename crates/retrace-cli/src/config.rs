@@ -2,6 +2,7 @@
 
 mod agent;
 mod environment;
+mod judging;
 mod strategy;
 mod table;
 mod task;
@@ -15,11 +16,12 @@ use anyhow::Context;
 use indexmap::IndexMap;
 use retrace_events::OutcomeRule;
 use retrace_events::cuts::{BadSpacing, Spacing};
-use retrace_score::Margins;
 use retrace_verifier::{Settings, TimeLimits};
 
 pub(crate) use self::agent::{AgentConfig, CompactionConfig, ModelConfig, SimulatedConfig, StrategyChoice};
 pub(crate) use self::environment::EnvironmentConfig;
+pub(crate) use self::judging::MarginConfig;
+use self::judging::VerdictConfig;
 pub(crate) use self::strategy::{MenuTable, StrategyTable};
 pub(crate) use self::task::{RecordConfig, TaskConfig};
 pub(crate) use self::token_counter::TokenCounterConfig;
@@ -41,7 +43,9 @@ pub(crate) struct Config {
     #[serde(default)]
     pub(crate) chain: bool,
     #[serde(default)]
-    margin: MarginConfig,
+    pub(crate) margin: MarginConfig,
+    #[serde(default)]
+    verdict: VerdictConfig,
     #[serde(default)]
     token_counter: TokenCounterConfig,
     pub(crate) agent: AgentConfig,
@@ -70,6 +74,7 @@ pub(crate) struct RecordingsConfig {
     pub(crate) environment: String,
     pub(crate) world_seed: Option<u64>,
     pub(crate) cuts: Option<Vec<usize>>,
+    pub(crate) task: Option<String>,
 }
 
 /// A number, or `"all"`.
@@ -84,29 +89,6 @@ enum Limit {
 enum All {
     #[serde(rename = "all")]
     All,
-}
-
-/// The greatest mean differences that are acceptable.
-#[derive(Clone, Copy, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MarginConfig {
-    wasted: Option<f64>,
-    stopped: Option<f64>,
-}
-
-impl MarginConfig {
-    fn margins(self, horizon: usize) -> anyhow::Result<Margins> {
-        let Self { wasted, stopped } = self;
-        for (key, margin, most) in [("wasted", wasted, horizon as f64), ("stopped", stopped, 1.0)] {
-            if let Some(margin) = margin.filter(|margin| !(*margin > 0.0 && *margin < most)) {
-                return Err(hinted(
-                    format!("`margin.{key}` is {margin}"),
-                    format!("it is above 0 and below {most}, the greatest difference that there can be"),
-                ));
-            }
-        }
-        Ok(Margins { wasted, stopped })
-    }
 }
 
 /// Seconds.
@@ -149,7 +131,7 @@ impl Config {
             samples: self.samples.unwrap_or(default.samples),
             spacing: self.spacing(default.spacing)?,
             chain: self.chain,
-            margins: self.margin.margins(self.horizon.unwrap_or(default.horizon))?,
+            judging: self.verdict.judging(self.margin.margins(self.horizon.unwrap_or(default.horizon))?),
             concurrency: self.concurrency.unwrap_or(default.concurrency),
             seed: self.seed.unwrap_or(default.seed),
             limits: TimeLimits {

@@ -4,10 +4,11 @@ use std::io::{Write, stdout};
 
 use anyhow::Result;
 use retrace_events::EndReason;
-use retrace_report::{NoSuchHorizon, View, counted, json, printable, text};
-use retrace_score::{Report, RolloutReport, Verification};
+use retrace_report::{Look, NoSuchHorizon, Style, View, counted, json, printable, text};
+use retrace_score::{Margins, Report, RolloutReport, Scope, Verdict, Verification};
 
-use crate::args::OutputArgs;
+use crate::args::{OutputArgs, ScopeArg, StyleArg};
+use crate::config::MarginConfig;
 use crate::exit::Exit;
 
 /// Prints data. Unlike `println!` it does not panic when nobody reads on.
@@ -34,7 +35,7 @@ pub(crate) fn note(text: &str) {
 /// what rollouts that broke had finished.
 pub(crate) fn report(verification: Verification, args: &OutputArgs) -> Result<Exit> {
     let report = Report::new(verification)?;
-    let view = View::at(&report, args.at.unwrap_or(report.horizon))?;
+    let view = View::of(&report, args.look())?;
     print(&if args.json { json(&report) } else { text(&view) })?;
     let rollouts = || {
         report.boundaries.iter().flat_map(|boundary| {
@@ -49,10 +50,43 @@ pub(crate) fn report(verification: Verification, args: &OutputArgs) -> Result<Ex
     }
     let mut horizons = report.strategies.values().flat_map(|strategy| &strategy.horizons);
     let is_scored = horizons.any(|at| at.n_scored > 0);
-    Ok(if is_scored && (n == 0 || n_broke < n) { Exit::Ok } else { Exit::CouldNotRun })
+    Ok(if is_scored && (n == 0 || n_broke < n) { gate(&report) } else { Exit::CouldNotRun })
+}
+
+/// What the verdicts mean where a margin is given: the worst of them, of all strategies but the control.
+fn gate(report: &Report) -> Exit {
+    if report.judging.margins == Margins::default() {
+        return Exit::Ok;
+    }
+    let gated = report.strategies.iter().filter(|(name, _)| report.control.as_ref() != Some(name));
+    let exit = |verdict| match verdict {
+        Verdict::Invalid | Verdict::NotScored => Exit::CouldNotRun,
+        Verdict::Worse | Verdict::WorseHere => Exit::Worse,
+        Verdict::WithinMargin { .. } => Exit::Ok,
+        _ => Exit::NotShown,
+    };
+    gated.map(|(_, strategy)| exit(report.verdict(strategy))).max().unwrap_or(Exit::Ok)
 }
 
 impl OutputArgs {
+    /// What of a report is shown.
+    fn look(&self) -> Look {
+        let scope = match self.scope {
+            ScopeArg::New => Scope::New,
+            ScopeArg::Here => Scope::Here,
+        };
+        let style = match self.style {
+            StyleArg::Verdict => Style::Verdict,
+            StyleArg::Reference => Style::Reference,
+        };
+        Look { horizon: self.at, scope, style }
+    }
+
+    /// The margins of the command line.
+    pub(crate) fn margins(&self, horizon: usize) -> Result<Margins> {
+        MarginConfig::default().or_given(&self.margin).margins(horizon)
+    }
+
     /// Refuses a horizon that the report will not have, before anything is run.
     pub(crate) fn check_horizon(&self, full: usize) -> Result<()> {
         match self.at {

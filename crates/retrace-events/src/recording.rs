@@ -23,6 +23,8 @@ pub struct Recording {
 pub struct Header {
     /// Names the recording in reports.
     pub id: String,
+    /// Names what the agent was at; several recordings may be of one task.
+    pub task: Option<String>,
     /// The agent's own system prompt. It is not part of the history, and no strategy sees it.
     pub instructions: Option<String>,
     /// The model that was recorded.

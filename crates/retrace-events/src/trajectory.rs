@@ -97,6 +97,11 @@ impl Trajectory {
         &self.recording
     }
 
+    /// What the agent was at, where the recording says so.
+    pub fn task(&self) -> Option<&str> {
+        self.recording.header.task.as_deref()
+    }
+
     /// Its id.
     pub fn id(&self) -> &str {
         &self.recording.header.id

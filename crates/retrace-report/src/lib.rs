@@ -37,6 +37,8 @@ pub mod layout;
 mod notes;
 mod number;
 mod printable;
+mod reference;
+mod table;
 mod text;
 mod view;
 
@@ -44,4 +46,4 @@ pub use json::json;
 pub use number::counted;
 pub use printable::printable;
 pub use text::{COLUMNS, text};
-pub use view::{NoSuchHorizon, Row, RowOutcome, View};
+pub use view::{ContrastRow, Look, NoSuchHorizon, Ps, Row, RowOutcome, Scored, Shown, Style, View};

@@ -1,34 +1,26 @@
 //! The notes under a table: what a reader must know to read its numbers, in plain sentences.
 
-use std::collections::HashSet;
+mod reference;
+mod verdicts;
 
-use num_traits::Signed;
 use retrace_score::{
-    Aggregate, ArmReport, BoundaryReport, ChannelInference, EnvironmentKind, ErrorCount, Failed, Inference,
-    RecordingFacts, Report, RolloutReport, Side, StrategyReport, Unscored, Verdict, verdict_words,
+    Aggregate, ArmReport, BoundaryReport, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport,
+    Side, StrategyReport, Unscored,
 };
 use retrace_stats::Exact;
 
-use crate::number::{counted, grouped, p_value, percent_of};
+use crate::number::{counted, grouped, percent_of};
 use crate::printable;
+use crate::view::Style;
 
 /// How many of a list are named before the rest is only counted.
 const MOST_NAMED: usize = 5;
-
-/// Fewer boundaries than these say little.
-const FEW_BOUNDARIES: usize = 10;
-
-/// Fewer deltas than these that are not zero give no p below 0.05, whatever they are.
-const FEW_NONZERO: usize = 6;
-
-/// Fewer recordings than these can show no harm on others, however great it is.
-const FEWEST_RECORDINGS: usize = 6;
 
 /// The longest recorded text that is quoted, in characters.
 const LONGEST_QUOTE: usize = 60;
 
 /// The notes on a report at one horizon, what went wrong first.
-pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
+pub(crate) fn notes(report: &Report, horizon: usize, style: Style) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(unusable(report));
     if report.boundaries.is_empty() {
@@ -38,15 +30,19 @@ pub(crate) fn notes(report: &Report, horizon: usize) -> Vec<String> {
     notes.extend(left_out(report));
     notes.extend(unusable_boundaries(report));
     notes.extend(chained(report));
-    notes.extend(verdicts(report, horizon));
+    if style == Style::Verdict {
+        notes.extend(verdicts::notes(report, horizon));
+    }
     notes.extend(pre_failures(report, horizon));
     notes.extend(ceiling(report, horizon));
     notes.extend(report.strategies.iter().filter_map(|(name, strategy)| about(name, report, strategy, horizon)));
-    notes.extend(no_exact_p(report, horizon));
-    notes.extend(few_boundaries(report, horizon));
-    notes.extend(least_p(report, horizon));
-    notes.extend(correlated(report));
-    notes.push(noise(report));
+    if style == Style::Reference {
+        notes.extend(reference::notes(report, horizon));
+    }
+    notes.push(match style {
+        Style::Verdict => verdicts::noise(report, horizon),
+        Style::Reference => noise(report),
+    });
     notes.extend(recorded_environment(report, horizon));
     notes.extend(worlds_differ(report));
     notes.extend(replay(report));
@@ -91,66 +87,6 @@ fn unusable(report: &Report) -> Option<String> {
     let named: Vec<_> = named.map(|it| format!("{} ({})", quoted(&it.name), printable(it.reason.trim()))).collect();
     let more = more(n);
     (n > 0).then(|| format!("{} could not be used: {}{more}.", counted(n, "recording", "recordings"), named.join("; ")))
-}
-
-/// What is shown of each strategy, and what keeps a reader from reading too much into it.
-fn verdicts(report: &Report, horizon: usize) -> Vec<String> {
-    let is_control = |name: &String| report.control.as_ref() == Some(name);
-    let inferred = report.strategies.iter().filter_map(|(name, strategy)| Some((name, strategy.inference.as_ref()?)));
-    let inferred: Vec<_> = inferred.filter(|(name, _)| !is_control(name)).collect();
-    let Some((_, any)) = inferred.first().filter(|_| horizon == report.horizon) else { return Vec::new() };
-    let mut notes: Vec<_> = inferred.iter().map(|(name, inference)| verdict(name, inference)).collect();
-    let n = any.n_recordings;
-    let mut reach = if n < FEWEST_RECORDINGS {
-        format!(
-            "{} can show nothing of others: {FEWEST_RECORDINGS} are the least that can. ",
-            counted(n, "recording", "recordings")
-        )
-    } else {
-        String::new()
-    };
-    reach +=
-        &format!("A harm confined to fewer than {:.0}% of recordings may not have occurred here.", any.blind * 100.0);
-    if report.margins.wasted.is_none() || report.margins.stopped.is_none() {
-        reach += " No `[margin]` was given for both wasted and stopped, so nothing is called safe.";
-    }
-    if any.deterministic {
-        reach += " The agent is deterministic: all rollouts of each arm are one sample, and count as one in these p.";
-    }
-    notes.push(reach);
-    notes
-}
-
-fn verdict(name: &str, inference: &Inference) -> String {
-    let channels = [("wasted", &inference.wasted), ("stopped", &inference.stopped)];
-    let least = |p: fn(&ChannelInference) -> Option<f64>| {
-        let worse = channels.iter().filter(|(_, channel)| channel.mean.is_positive());
-        let found = worse.filter_map(|(word, channel)| Some((*word, p(channel)?)));
-        let (word, p) = found.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("wasted", 1.0));
-        format!("{word}, p {} adjusted for all strategies", p_value(&Exact::from_float(p).unwrap_or_default()))
-    };
-    let at_most = |channel: &ChannelInference| format!("{:+.2}", channel.high_completed);
-    let limits = || {
-        let [wasted, stopped] = [at_most(&inference.wasted), at_most(&inference.stopped)];
-        format!("on recordings like these at most {wasted} wasted and {stopped} stopped, with 97.5% confidence each")
-    };
-    let says = match inference.verdict {
-        Verdict::Invalid => {
-            "the control, which keeps the raw history, differs from it by more than chance: rollouts affect each \
-                             other, or the model drifts, and no number here can be relied on"
-                .to_owned()
-        }
-        Verdict::WithinMargin { .. } => format!("its cost is below the margins: {}", limits()),
-        Verdict::Worse => {
-            format!("it does harm on recordings like these ({})", least(|channel| Some(channel.p_new.adjusted)))
-        }
-        Verdict::WorseHere => {
-            let p = least(|channel| channel.p_here.as_ref().map(|p| p.adjusted));
-            format!("it does harm at these boundaries ({p}); of other recordings that is not shown")
-        }
-        _ => format!("neither harm nor safety is shown: {}", limits()),
-    };
-    format!("{}: {}, {says}.", quoted(name), verdict_words(&inference.verdict))
 }
 
 fn chained(report: &Report) -> Option<String> {
@@ -349,60 +285,6 @@ fn partly_unscored(at: &Aggregate) -> Option<String> {
     let reasons = at.unscored.iter().filter(|unscored| !told.contains(&unscored.reason));
     let reasons: Vec<_> = reasons.map(|unscored| because(unscored.reason, unscored.count)).collect();
     (at.n_scored > 0 && !reasons.is_empty()).then(|| format!("Not scored everywhere: {}.", reasons.join("; ")))
-}
-
-fn no_exact_p(report: &Report, horizon: usize) -> Option<String> {
-    let without = report.strategies.iter().filter(|(_, strategy)| {
-        strategy.at(horizon).is_some_and(|at| at.deltas.is_some() && at.permutation_p.is_none())
-    });
-    let names: Vec<_> = without.map(|(name, _)| quoted(name)).collect();
-    (!names.is_empty()).then(|| format!("{}: no p, since its exact value takes too much work.", names.join(", ")))
-}
-
-fn few_boundaries(report: &Report, horizon: usize) -> Option<String> {
-    let n = usable(report).count();
-    if n < FEW_BOUNDARIES {
-        return Some(format!(
-            "Only {}: with fewer than {FEW_BOUNDARIES} an interval is often too narrow.",
-            boundaries(n)
-        ));
-    }
-    let scored =
-        report.strategies.iter().map(|(name, strategy)| (name, strategy.at(horizon).map_or(0, |at| at.n_scored)));
-    let few = scored.filter(|&(_, n)| 0 < n && n < FEW_BOUNDARIES);
-    let few: Vec<_> = few.map(|(name, n)| format!("{} ({n})", quoted(name))).collect();
-    (!few.is_empty()).then(|| {
-        format!(
-            "Scored at fewer than {FEW_BOUNDARIES} boundaries, where an interval is often too narrow: {}.",
-            few.join(", ")
-        )
-    })
-}
-
-/// The least p that the deltas allow, where it is not small.
-fn least_p(report: &Report, horizon: usize) -> Option<String> {
-    let n_nonzero = |strategy: &StrategyReport| strategy.at(horizon).map_or(0, |at| at.n_nonzero);
-    let few = report.strategies.iter().map(|(name, strategy)| (name, n_nonzero(strategy)));
-    let few = few.filter(|&(_, n)| 0 < n && n < FEW_NONZERO).map(|(name, n)| {
-        let least = Exact::new(2.into(), (1_u64 << n).into());
-        format!("{} for {} ({})", p_value(&least), quoted(name), counted(n, "delta", "deltas"))
-    });
-    let few: Vec<_> = few.collect();
-    (!few.is_empty())
-        .then(|| format!("Few deltas of wasted are not zero, so p cannot be small: at least {}.", few.join(", ")))
-}
-
-fn correlated(report: &Report) -> Option<String> {
-    let n = usable(report).count();
-    let n_recordings = usable(report).map(|boundary| &boundary.recording).collect::<HashSet<_>>().len();
-    (n > n_recordings).then(|| {
-        format!(
-            "{} come from {}. Those of one recording are alike, which intervals and p do not know: the intervals are \
-             likely too narrow and p too small.",
-            boundaries(n),
-            counted(n_recordings, "recording", "recordings")
-        )
-    })
 }
 
 fn noise(report: &Report) -> String {

@@ -70,6 +70,7 @@ fn verification(n_boundaries: usize) -> Verification {
     });
     let recording = |number: usize| RecordingFacts {
         id: format!("r{number}"),
+        task: None,
         length: None,
         environment: EnvironmentKind::Rebuilt,
         replay: None,
@@ -88,7 +89,7 @@ fn verification(n_boundaries: usize) -> Verification {
         unusable: Vec::new(),
         n_left_out: 0,
         chain: false,
-        margins: retrace_score::Margins::default(),
+        judging: retrace_score::Judging::default(),
     }
 }
 

@@ -7,14 +7,15 @@ use indexmap::{IndexMap, IndexSet};
 use num_traits::{One, Zero};
 use retrace_events::{EndReason, Rollout};
 use retrace_stats::{
-    Exact, Interval, Level, bootstrap_means, exact_rates_test, exact_sign_test, median, sign_flip_test,
+    Exact, Interval, Level, PValue, bootstrap_means, exact_rates_test, exact_sign_test, median, sign_flip_test,
 };
 
 use crate::burden::{Burdens, Key};
 use crate::delta::{ArmMeans, Channels, HorizonScore, Score, Side, Unscored, burdens, score_arms};
 use crate::errors::{Place, Tally};
-use crate::inference::infer;
+use crate::inference::Judged;
 use crate::input::{BoundaryOutcome, Compaction, MAX_HORIZON, Size, Spend, StrategyOutcome, Verification};
+use crate::judging::Units;
 use crate::report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, RESAMPLES,
     Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,
@@ -38,9 +39,16 @@ impl Report {
         for boundary in &boundaries {
             pre.add(boundary, &boundary.pre);
         }
-        let (horizon, margins) = (verification.horizon, verification.margins);
-        let control = verification.control.as_deref();
-        let mut inferences = infer(verification.strategies.iter(), control, &boundaries, horizon, margins);
+        let units = Units::new(verification.judging.unit, &verification.recordings);
+        let judged = Judged {
+            strategies: &verification.strategies,
+            control: verification.control.as_deref(),
+            boundaries: &boundaries,
+            units: &units,
+            horizon: verification.horizon,
+            judging: &verification.judging,
+        };
+        let (mut inferences, contrasts) = (judged.infer(), judged.contrasts());
         let strategies = verification.strategies.iter().map(|name| {
             let inference = inferences.swap_remove(name);
             (name.clone(), StrategyReport { inference, ..strategy(name, &boundaries, &verification) })
@@ -59,9 +67,10 @@ impl Report {
             unusable: verification.unusable,
             n_left_out: verification.n_left_out,
             chain: verification.chain,
-            margins: verification.margins,
+            judging: verification.judging,
             pre: pre.finish(),
             strategies,
+            contrasts,
             boundaries,
         })
     }
@@ -312,7 +321,7 @@ fn intervals(deltas: &[Channels<Vec<Exact>>], seed: u64) -> HashMap<&[Exact], In
 struct Tests {
     n_nonzero: usize,
     sign_test_p: Exact,
-    permutation_p: Option<Exact>,
+    permutation_p: PValue,
 }
 
 /// The tests of each column of wasted, once for all horizons with the same one.
@@ -322,7 +331,7 @@ fn tests(deltas: &[Channels<Vec<Exact>>]) -> HashMap<&[Exact], Tests> {
         tests.entry(column).or_insert_with(|| Tests {
             n_nonzero: column.iter().filter(|delta| !delta.is_zero()).count(),
             sign_test_p: exact_sign_test(column).p,
-            permutation_p: sign_flip_test(column).p.exact().cloned(),
+            permutation_p: sign_flip_test(column).p,
         });
     }
     tests

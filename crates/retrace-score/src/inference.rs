@@ -2,26 +2,26 @@
 //!
 //! Two channels are judged, wasted and stopped, at the full horizon. Everything else in a report describes.
 
+mod comparison;
+mod family;
 #[cfg(test)]
 mod tests;
 
 use indexmap::IndexMap;
-use retrace_stats::{
-    Arms, ChannelEvidence, Completion, Exact, FailedRollouts, Level, PValue, Recordings, ShownLow, Verdict,
-    WorstRecording, blind_share, bounded_mean, cluster_sign_flip_test, cluster_t, completed_difference, control_gate,
-    detectable_effect, flip_interval, holm, max_t, nearest_double, rollout_permutation_test, shown_low, verdict,
-};
-use serde::Serialize;
+use retrace_stats::{Exact, Level, PValue, Verdict, blind_share, control_gate, verdict};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::delta::Score;
+use self::comparison::{Baseline, Channel, Column, Comparison};
+use self::family::{Family, Tested, test};
+use crate::judging::{Judging, Scope, Units};
 use crate::number;
-use crate::report::{BoundaryReport, RolloutReport};
+use crate::report::{BoundaryReport, Report, StrategyReport};
 
 /// What is shown of one strategy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inference {
-    /// How many recordings have a boundary that is scored.
-    pub n_recordings: usize,
+    /// How many recordings, or tasks if these are the unit, have a boundary that is scored.
+    pub n_units: usize,
     /// Whether the agent is deterministic: all rollouts of each arm made the same actions. They are then one sample, and count
     /// as one at the boundaries that were run.
     pub deterministic: bool,
@@ -35,6 +35,29 @@ pub struct Inference {
     /// What follows.
     #[serde(serialize_with = "word")]
     pub verdict: Verdict,
+    /// Whether harm is still shown had every POST rollout that failed been as good as can be, and every PRE rollout as bad;
+    /// `None` where no harm is shown or no rollout failed.
+    pub harm_despite_failures: Option<bool>,
+}
+
+/// One strategy held against another, or against the control, which keeps the raw history: POST of the one minus POST of the
+/// other at the same boundaries.
+#[derive(Clone, Debug, Serialize)]
+pub struct Contrast {
+    /// The strategy.
+    pub strategy: String,
+    /// What it is held against.
+    pub against: String,
+    /// At how many boundaries both are scored, unchanged ones included.
+    pub n_scored: usize,
+    /// From how many recordings, or tasks if these are the unit.
+    pub n_units: usize,
+    /// Whether all rollouts of each arm made the same actions.
+    pub deterministic: bool,
+    /// Actions that failed or were executed before, over the horizon.
+    pub wasted: ChannelInference,
+    /// Rollouts whose agent ended its turn before the horizon.
+    pub stopped: ChannelInference,
 }
 
 /// What is shown of one channel of a strategy.
@@ -46,12 +69,6 @@ pub struct ChannelInference {
     /// The mean over recordings of their means, each counted once.
     #[serde(serialize_with = "number::exact")]
     pub each_once: Exact,
-    /// The lower end for recordings not yet made; `None` where so few show none.
-    pub low: Option<f64>,
-    /// The upper end for recordings not yet made. It holds whatever their distribution.
-    pub high: f64,
-    /// The same, had every rollout that failed been as bad as can be; margins are held against this one.
-    pub high_completed: f64,
     /// Whether there is a difference at the boundaries that were run; `None` where an arm has no rollouts anywhere.
     pub p_here: Option<Test>,
     /// Whether there is one on recordings not yet made.
@@ -59,242 +76,235 @@ pub struct ChannelInference {
     /// The least p that as many recordings can give.
     #[serde(serialize_with = "number::exact")]
     pub p_new_floor: Exact,
+    /// The mean on recordings not yet made: at least by an exact sign flip, which few recordings have no end of, and at most by
+    /// a limit that holds whatever their distribution.
+    #[serde(flatten)]
+    pub ends: Ends,
+    /// The upper end, had every rollout that failed been as bad as can be; margins are held against this one.
+    pub high_completed: f64,
     /// The least true effect that this run would have found four times in five; `None` where it could find none.
     pub detectable: Option<f64>,
+    /// Other intervals of the same mean.
+    pub intervals: Intervals,
+    /// Where the spread comes from; `None` where the boundaries are too few to tell.
+    pub components: Option<Components>,
 }
 
-/// A p-value and how it was found.
+/// A mean, and its interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Described {
+    /// The mean over boundaries.
+    pub mean: Exact,
+    /// The ends.
+    pub ends: Ends,
+}
+
+/// The ends of an interval; `None` where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ends {
+    /// The lower one.
+    pub low: Option<f64>,
+    /// The upper one.
+    pub high: Option<f64>,
+}
+
+/// Intervals of one mean, 97.5 % at each end.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Intervals {
+    /// At the boundaries that were run, from the spread of their rollouts: Welch's t; `None` where an arm has a single
+    /// rollout, or no spread.
+    pub here: Option<TInterval>,
+    /// On recordings not yet made, by sign flips at both ends.
+    pub flips: Ends,
+    /// The same, at both ends whatever their distribution.
+    pub bounded: Ends,
+    /// The same by the cluster-robust t interval (CR2); `None` for one recording, or no spread.
+    pub cluster_t: Option<TInterval>,
+}
+
+/// A t interval.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TInterval {
+    /// The standard error.
+    pub se: f64,
+    /// The degrees of freedom.
+    pub freedom: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// Variances of a channel, in squared units of its counts. Those of recordings and boundaries may come out below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Components {
+    /// Between recordings.
+    pub recording: f64,
+    /// Between boundaries of one recording.
+    pub boundary: f64,
+    /// Between PRE rollouts of one boundary; `None` where no arm has two.
+    pub rollout_pre: Option<f64>,
+    /// Between POST rollouts of one boundary.
+    pub rollout_post: Option<f64>,
+}
+
+/// A p-value, and what it is among those of all strategies and both channels.
 #[derive(Clone, Debug, Serialize)]
 pub struct Test {
     /// The p-value, two-sided.
-    pub p: f64,
-    /// As a fraction, where it is exact.
-    #[serde(serialize_with = "number::option")]
-    pub exact: Option<Exact>,
-    /// `exact`, `certified` or `sampled`.
-    pub method: &'static str,
-    /// The p-value adjusted for all strategies and both channels; the control's is not.
-    pub adjusted: f64,
+    #[serde(flatten, serialize_with = "number::p_value")]
+    pub p: PValue,
+    /// Adjusted for all strategies and both channels; the control's is not. It is an upper limit where `p` is not exact.
+    #[serde(serialize_with = "number::exact")]
+    pub adjusted: Exact,
 }
 
-/// The greatest mean differences that are acceptable, given before the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Margins {
-    /// In wasted actions over the horizon.
-    pub wasted: Option<f64>,
-    /// In shares of rollouts.
-    pub stopped: Option<f64>,
+/// Who is judged, and by what.
+pub(crate) struct Judged<'a> {
+    /// The strategies, in the user's order.
+    pub(crate) strategies: &'a [String],
+    pub(crate) control: Option<&'a str>,
+    pub(crate) boundaries: &'a [BoundaryReport],
+    pub(crate) units: &'a Units<'a>,
+    /// The full one.
+    pub(crate) horizon: usize,
+    pub(crate) judging: &'a Judging,
 }
 
-/// What is shown of all strategies that have a boundary that is scored, by name.
-pub(crate) fn infer<'a>(
-    strategies: impl Iterator<Item = &'a String>,
-    control: Option<&str>,
-    boundaries: &[BoundaryReport],
-    horizon: usize,
-    margins: Margins,
-) -> IndexMap<String, Inference> {
-    let columns =
-        strategies.flat_map(|name| CHANNELS.map(|channel| (name, Column::new(name, channel, boundaries, horizon))));
-    let columns: Vec<_> = columns.filter(|(_, column)| column.recordings.scored() > 0).collect();
-    let (of_control, family): (Vec<_>, Vec<_>) = columns.iter().partition(|(name, _)| Some(&***name) == control);
-    let gate: Vec<_> = of_control.iter().filter_map(|(_, column)| Some(column.here.as_ref()?.upper())).collect();
-    let gate_fired = control_gate(&gate).fired;
-    let adjusted = Adjusted::of(&family.iter().map(|(_, column)| column).collect::<Vec<_>>());
-    let mut inferences = IndexMap::new();
-    for pair in columns.chunks(CHANNELS.len()) {
-        let name = pair[0].0;
-        let place = family.iter().position(|(other, _)| *other == name);
-        let margins = [margins.wasted, margins.stopped];
-        let channels = pair.iter().zip(margins).enumerate().map(|(channel, ((_, column), margin))| {
-            column.inferred(place.map(|place| adjusted.at(place + channel)), margin)
+impl Judged<'_> {
+    /// What is shown of all strategies that have a boundary that is scored, by name.
+    pub(crate) fn infer(&self) -> IndexMap<String, Inference> {
+        let strategies =
+            self.strategies.iter().map(|name| (name, self.columns(name, baseline(name, self.control, self.judging))));
+        let scored = strategies.filter(|(_, columns)| columns[0].n_scored() > 0);
+        let (control, family): (Vec<_>, Vec<_>) = scored.partition(|(name, _)| self.control == Some(&***name));
+        let (names, family): (Vec<_>, Vec<_>) = family.into_iter().unzip();
+        let safety = Level::PERCENT_95.shared_by(names.len() as u32).filter(|_| self.judging.familywise);
+        let safety = safety.unwrap_or(Level::PERCENT_95);
+        let despite_failures = self.harm_despite_failures(&family);
+        let of_control = test(control.iter().flat_map(|(_, columns)| columns.clone()).collect(), Family::Alone);
+        let gate: Vec<_> = of_control.iter().filter_map(|tested| Some(tested.here.as_ref()?.upper())).collect();
+        let gate_fired = control_gate(&gate).fired;
+        let family = test(family.into_iter().flatten().collect(), Family::Together);
+        let names = names.into_iter().chain(control.iter().map(|(name, _)| *name));
+        let tested = family.chunks_exact(2).chain(of_control.chunks_exact(2));
+        let despite_failures = despite_failures.into_iter().map(Some).chain(std::iter::repeat(None));
+        let inferred = names.zip(tested).zip(despite_failures).map(|((name, tested), despite_failures)| {
+            let margins = [self.judging.margins.wasted, self.judging.margins.stopped];
+            let evidence = |(tested, margin): (&Tested, _)| tested.evidence(margin, self.judging.strict, safety);
+            let evidence: Vec<_> = tested.iter().zip(margins).map(evidence).collect();
+            let verdict = verdict(gate_fired, &evidence, Level::PERCENT_95);
+            let column = &tested[0].column;
+            let inference = Inference {
+                n_units: column.n_units(),
+                deterministic: column.deterministic,
+                blind: blind_share(column.n_units(), Level::PERCENT_95),
+                wasted: tested[0].inference(evidence[0].high),
+                stopped: tested[1].inference(evidence[1].high),
+                harm_despite_failures: despite_failures.filter(|_| shows_harm(&verdict)),
+                verdict,
+            };
+            (name.clone(), inference)
         });
-        let (mut channels, evidence): (Vec<_>, Vec<_>) = channels.unzip();
-        let (Some(stopped), Some(wasted)) = (channels.pop(), channels.pop()) else { continue };
-        let (n_recordings, deterministic) = (pair[0].1.recordings.scored(), pair[0].1.deterministic);
-        let blind = blind_share(n_recordings, Level::PERCENT_95);
-        let verdict = verdict(gate_fired, &evidence, Level::PERCENT_95);
-        inferences.insert(name.clone(), Inference { n_recordings, deterministic, blind, wasted, stopped, verdict });
-    }
-    inferences
-}
-
-/// What is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Channel {
-    Wasted,
-    Stopped,
-}
-
-const CHANNELS: [Channel; 2] = [Channel::Wasted, Channel::Stopped];
-
-impl Channel {
-    /// The counts of the rollouts that reach the horizon.
-    fn counts(self, rollouts: &[RolloutReport], horizon: usize) -> Vec<u32> {
-        let burdens = rollouts.iter().filter_map(|rollout| rollout.burdens.at(horizon));
-        let count = |burden: crate::burden::Burden| match self {
-            Self::Wasted => u32::try_from(burden.wasted).unwrap_or(u32::MAX),
-            Self::Stopped => u32::from(burden.stopped),
-        };
-        burdens.map(count).collect()
+        let mut inferences: IndexMap<_, _> = inferred.collect();
+        inferences.sort_by_cached_key(|name, _| self.strategies.iter().position(|other| other == name));
+        inferences
     }
 
-    /// The greatest difference that there can be.
-    fn bound(self, horizon: usize) -> u32 {
-        match self {
-            Self::Wasted => u32::try_from(horizon).unwrap_or(u32::MAX),
-            Self::Stopped => 1,
-        }
+    /// Each strategy against the control, and then each pair of the others, later against earlier.
+    pub(crate) fn contrasts(&self) -> Vec<Contrast> {
+        let others: Vec<_> = self.strategies.iter().filter(|name| self.control != Some(name)).collect();
+        let to_control =
+            self.control.iter().flat_map(|&control| others.iter().map(move |&name| (name.as_str(), control)));
+        let pairs = others
+            .iter()
+            .enumerate()
+            .flat_map(|(i, &name)| others[..i].iter().map(move |&other| (name.as_str(), other.as_str())));
+        [to_control.collect(), pairs.collect::<Vec<_>>()].into_iter().flat_map(|pairs| self.contrast(pairs)).collect()
     }
-}
 
-/// One channel of one strategy.
-struct Column {
-    /// The differences that are scored, recording by recording.
-    recordings: Recordings,
-    /// Those of all boundaries at which it was tested, had failed rollouts been as bad as can be.
-    completed: Recordings,
-    worst: WorstRecording,
-    deterministic: bool,
-    here: Option<PValue>,
-    new: PValue,
-    floor: Exact,
-}
-
-impl Column {
-    fn new(name: &str, channel: Channel, boundaries: &[BoundaryReport], horizon: usize) -> Self {
-        let bound = channel.bound(horizon);
-        let mut scored: IndexMap<&str, Vec<Exact>> = IndexMap::new();
-        let mut completed: IndexMap<&str, Vec<Exact>> = IndexMap::new();
-        let mut rolled = Vec::new();
-        for boundary in boundaries {
-            let (scored, completed) =
-                (scored.entry(&boundary.recording).or_default(), completed.entry(&boundary.recording).or_default());
-            let Some(here) = boundary.strategies.get(name) else { continue };
-            if here.scores.get(horizon - 1).is_some_and(|score| score.score == Score::Noop) {
-                scored.push(Exact::default());
-                completed.push(Exact::default());
-                continue;
+    /// The contrasts of one family.
+    fn contrast(&self, pairs: Vec<(&str, &str)>) -> Vec<Contrast> {
+        let columns = pairs.into_iter().map(|pair| (pair, self.columns(pair.0, Baseline::Strategy(pair.1))));
+        let (pairs, columns): (Vec<_>, Vec<_>) = columns.filter(|(_, columns)| columns[0].n_scored() > 0).unzip();
+        let tested = test(columns.into_iter().flatten().collect(), Family::Together);
+        let contrasts = pairs.into_iter().zip(tested.chunks_exact(2)).map(|((strategy, against), tested)| {
+            let column = &tested[0].column;
+            let [wasted, stopped] =
+                [&tested[0], &tested[1]].map(|tested| tested.inference(tested.high_completed(Level::PERCENT_95)));
+            Contrast {
+                strategy: strategy.to_owned(),
+                against: against.to_owned(),
+                n_scored: column.n_scored(),
+                n_units: column.n_units(),
+                deterministic: column.deterministic,
+                wasted,
+                stopped,
             }
-            let [pre, post] = [&boundary.pre, &here.post].map(|rollouts| channel.counts(rollouts, horizon));
-            let failed = |all: &[RolloutReport], counts: &[u32]| (all.len() - counts.len()) as u32;
-            let failed = FailedRollouts { pre: failed(&boundary.pre, &pre), post: failed(&here.post, &post) };
-            let arms = Arms::Rollouts { pre: &pre, post: &post };
-            completed.push(completed_difference(&arms, failed, bound, Completion::Adverse));
-            scored.extend(arms.difference());
-            rolled.push([pre, post]);
-        }
-        let deterministic = is_deterministic(name, boundaries);
-        let most = if deterministic { 1 } else { usize::MAX };
-        let [pre, post] =
-            [0, 1].map(|arm| rolled.iter().map(move |arms: &[Vec<u32>; 2]| &arms[arm][..arms[arm].len().min(most)]));
-        let arms: Vec<_> = pre.zip(post).map(|(pre, post)| Arms::Rollouts { pre, post }).collect();
-        let differences: Vec<_> = scored.values().map(Vec::as_slice).collect();
-        let test = cluster_sign_flip_test(&differences);
-        let completed = Recordings::new(completed.values().map(Vec::as_slice));
-        let largest = completed.sizes().iter().copied().max().unwrap_or_default();
-        Self {
-            recordings: Recordings::new(differences),
-            completed,
-            worst: WorstRecording { boundaries: largest, bound },
-            deterministic,
-            here: rollout_permutation_test(&arms).ok().map(|test| test.p),
-            floor: test.p_floor(),
-            new: test.p,
-        }
-    }
-
-    /// What is shown of it, and what it is judged by. The p-values of the control are not adjusted.
-    fn inferred(
-        &self,
-        adjusted: Option<(Option<Exact>, Exact)>,
-        margin: Option<f64>,
-    ) -> (ChannelInference, ChannelEvidence) {
-        let level = Level::PERCENT_95;
-        let unadjusted = || (self.here.as_ref().map(PValue::upper), self.new.upper());
-        let (here, new) = adjusted.unwrap_or_else(unadjusted);
-        let flips = flip_interval(&self.recordings, level);
-        let limits = |recordings: &Recordings| bounded_mean(recordings, self.worst, level).ok();
-        let limits_scored = limits(&self.recordings);
-        let bound = f64::from(self.worst.bound);
-        let high = |limits: Option<&retrace_stats::BoundedMean>| limits.map_or(bound, |limits| limits.high);
-        let low = limits_scored.as_ref().and_then(|limits| match shown_low(&self.recordings, &flips, limits) {
-            ShownLow::Flips(low) => Some(nearest_double(&low)),
-            ShownLow::Bounded(low) => Some(low),
-            _ => None,
         });
-        let spread =
-            cluster_t(&self.recordings, level).ok().filter(|t| self.recordings.scored() >= 6 && !t.is_without_spread());
-        let mean = self.recordings.mean().unwrap_or_default();
-        let high_completed = high(limits(&self.completed).as_ref());
-        let evidence = ChannelEvidence {
-            mean: mean.clone(),
-            p_here: here.clone(),
-            p_new: new.clone(),
-            high: high_completed,
-            margin,
-        };
-        let channel = ChannelInference {
-            each_once: self.recordings.each_once().unwrap_or_default(),
-            low,
-            high: high(limits_scored.as_ref()),
-            high_completed,
-            p_here: self.here.as_ref().zip(here).map(|(p, adjusted)| Test::new(p, &adjusted)),
-            p_new: Test::new(&self.new, &new),
-            p_new_floor: self.floor.clone(),
-            detectable: spread.and_then(|t| detectable_effect(t.se, t.freedom, Level::new(4, 5)?, level)),
-            mean,
-        };
-        (channel, evidence)
+        contrasts.collect()
     }
-}
 
-/// Whether each arm's rollouts made the same actions, though some arm has several.
-fn is_deterministic(name: &str, boundaries: &[BoundaryReport]) -> bool {
-    let tested = boundaries.iter().filter_map(|boundary| Some([&boundary.pre, &boundary.strategies.get(name)?.post]));
-    let mut arms = tested.flatten().filter(|arm| arm.len() > 1).peekable();
-    arms.peek().is_some()
-        && arms.all(|arm| arm.windows(2).all(|pair| pair[0].rollout.actions == pair[1].rollout.actions))
-}
-
-impl Test {
-    fn new(p: &PValue, adjusted: &Exact) -> Self {
-        Self { p: p.to_f64(), exact: p.exact().cloned(), method: p.method(), adjusted: nearest_double(adjusted) }
+    fn columns(&self, strategy: &str, baseline: Baseline) -> [Column; 2] {
+        Channel::ALL.map(|channel| {
+            Column::new(&Comparison { strategy, baseline, channel, horizon: self.horizon }, self.boundaries, self.units)
+        })
     }
-}
 
-/// The p-values of a family, adjusted for each other.
-struct Adjusted {
-    here: Vec<Option<Exact>>,
-    new: Vec<Exact>,
-}
-
-impl Adjusted {
-    /// At the boundaries by Holm, since what was refused tells nothing; for new recordings by flipping all columns together,
-    /// no p below its own.
-    fn of(columns: &[&Column]) -> Self {
-        let tested: Vec<_> = columns.iter().filter_map(|column| Some(column.here.as_ref()?.upper())).collect();
-        let mut adjusted = holm(&tested).into_iter();
-        let here = columns.iter().map(|column| column.here.as_ref().and_then(|_| adjusted.next())).collect();
-        let recordings: Vec<_> = columns.iter().map(|column| column.recordings.clone()).collect();
-        let flipped = max_t(&recordings).map(|test| test.columns).unwrap_or_default();
-        let own = columns.iter().map(|column| column.new.upper());
-        // Columns of one verification always fit; if they did not, Bonferroni holds for any.
-        let many = Exact::from_integer(columns.len().into());
-        let new = own.enumerate().map(|(index, own)| match flipped.get(index) {
-            Some(column) => column.adjusted.clone().max(own),
-            None => (own * &many).min(Exact::from_integer(1.into())),
+    /// Whether harm of each strategy is shown even if every failed rollout speaks against it; empty if none failed.
+    fn harm_despite_failures(&self, family: &[[Column; 2]]) -> Vec<bool> {
+        if !family.iter().flatten().any(Column::has_failures) {
+            return Vec::new();
+        }
+        let columns = family.iter().flatten().map(Column::favoured).collect();
+        let tested = test(columns, Family::Together);
+        let verdicts = tested.chunks_exact(2).map(|tested| {
+            let evidence: Vec<_> =
+                tested.iter().map(|tested| tested.evidence(None, self.judging.strict, Level::PERCENT_95)).collect();
+            shows_harm(&verdict(false, &evidence, Level::PERCENT_95))
         });
-        Self { here, new: new.collect() }
+        verdicts.collect()
+    }
+}
+
+impl Report {
+    /// What is said of a strategy: INVALID of all if it is of any, and NOT SCORED where there is nothing to judge.
+    pub fn verdict(&self, strategy: &StrategyReport) -> Verdict {
+        let mut inferences = self.strategies.values().filter_map(|strategy| strategy.inference.as_ref());
+        match &strategy.inference {
+            _ if inferences.any(|inference| inference.verdict == Verdict::Invalid) => Verdict::Invalid,
+            Some(inference) => inference.verdict,
+            None => Verdict::NotScored,
+        }
     }
 
-    fn at(&self, index: usize) -> (Option<Exact>, Exact) {
-        (self.here[index].clone(), self.new[index].clone())
+    /// The means of wasted and stopped at a horizon, with the ends of their intervals; adjusted for nothing, and below the full
+    /// horizon no more than a description. `None` where nothing is scored, or there is no such strategy or horizon.
+    pub fn described_at(&self, strategy: &str, horizon: usize, scope: Scope) -> Option<[Described; 2]> {
+        self.strategies.get(strategy)?.at(horizon)?.deltas.as_ref()?;
+        let units = Units::new(self.judging.unit, &self.recordings);
+        let baseline = baseline(strategy, self.control.as_deref(), &self.judging);
+        Some(Channel::ALL.map(|channel| {
+            let comparison = Comparison { strategy, baseline, channel, horizon };
+            family::described(&Column::new(&comparison, &self.boundaries, &units), scope)
+        }))
     }
+}
+
+/// What a strategy is held against.
+fn baseline<'a>(strategy: &str, control: Option<&'a str>, judging: &Judging) -> Baseline<'a> {
+    match control {
+        Some(control) if judging.pooled_baseline && control != strategy => Baseline::RawAnd(control),
+        _ => Baseline::Raw,
+    }
+}
+
+fn shows_harm(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Worse | Verdict::WorseHere)
 }
 
 /// A verdict as reports have it.
-fn word<S: serde::Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
+fn word<S: Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(verdict_words(verdict))
 }
 

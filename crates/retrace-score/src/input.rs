@@ -8,7 +8,7 @@ use retrace_events::tokens::Tokens;
 use serde::Serialize;
 
 use crate::executed::Executed;
-use crate::inference::Margins;
+use crate::judging::Judging;
 
 /// The largest horizon: everything is worked out at each horizon up to the full one.
 pub const MAX_HORIZON: usize = 1_000;
@@ -39,8 +39,8 @@ pub struct Verification {
     /// Whether a strategy was applied, at each boundary, to what it had left at the one before and what the run added
     /// since; else to the raw history.
     pub chain: bool,
-    /// The greatest differences that are acceptable, if they were given before anything ran.
-    pub margins: Margins,
+    /// How strategies are judged.
+    pub judging: Judging,
     /// What came out, in the order it is reported.
     pub boundaries: Vec<BoundaryOutcome>,
 }
@@ -50,6 +50,9 @@ pub struct Verification {
 pub struct RecordingFacts {
     /// Its id, one of its own in a verification.
     pub id: String,
+    /// The task that the agent was at, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// How long it is; `None` where only its boundaries are known.
     pub length: Option<RecordingLength>,
     /// What its rollouts ran in.

@@ -134,6 +134,7 @@ fn verification() -> impl Strategy<Value = Verification> {
         let boundaries = boundaries.collect();
         let recordings = ["r0", "r1"].map(|id| RecordingFacts {
             id: id.to_owned(),
+            task: None,
             length: None,
             environment: EnvironmentKind::Rebuilt,
             replay: None,
@@ -151,7 +152,7 @@ fn verification() -> impl Strategy<Value = Verification> {
             unusable: Vec::new(),
             n_left_out: 0,
             chain: false,
-            margins: crate::Margins::default(),
+            judging: crate::Judging::default(),
             boundaries,
         }
     })

@@ -45,6 +45,7 @@ mod errors;
 mod executed;
 mod inference;
 mod input;
+mod judging;
 #[cfg(test)]
 mod laws;
 mod number;
@@ -59,11 +60,14 @@ pub use delta::{
 };
 pub use errors::{ErrorCount, Place};
 pub use executed::{Executed, ExecutedCalls};
-pub use inference::{ChannelInference, Inference, Margins, Test, verdict_words};
+pub use inference::{
+    ChannelInference, Components, Contrast, Described, Ends, Inference, Intervals, TInterval, Test, verdict_words,
+};
 pub use input::{
     BoundaryOutcome, Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, RecordingLength, ReplayDifference,
     ReplayFidelity, Size, Spend, StrategyOutcome, UnusableRecording, Verification,
 };
+pub use judging::{Judging, Margins, Scope, Unit};
 pub use report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, RESAMPLES,
     Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,

@@ -1,6 +1,6 @@
 //! How exact numbers are written: the fraction, and the nearest double beside it.
 
-use retrace_stats::{Exact, Interval, nearest_double};
+use retrace_stats::{Exact, Interval, PValue, nearest_double};
 use serde::{Serialize, Serializer};
 
 use crate::delta::Channels;
@@ -45,4 +45,39 @@ pub(crate) fn interval<S: Serializer>(interval: &Option<Interval>, serializer: S
         level: (&level.exact()).into(),
     });
     ends.serialize(serializer)
+}
+
+/// A p-value: what it is, the fraction if it is exact, how it was found, and how far off it may be.
+#[derive(Serialize)]
+struct Probability {
+    value: f64,
+    exact: Option<String>,
+    method: &'static str,
+    /// Of a certified one: the true value is nearer than this share of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relative_error: Option<f64>,
+    /// Of one that is only known to be below `value`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    below: bool,
+    /// Of a sampled one: how far it is from that of all cases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standard_error: Option<f64>,
+}
+
+pub(crate) fn p_value<S: Serializer>(p: &PValue, serializer: S) -> Result<S::Ok, S::Error> {
+    let (mut relative, mut standard) = (None, None);
+    match p {
+        PValue::Certified { relative_error, .. } => relative = Some(*relative_error),
+        PValue::Sampled { standard_error, .. } => standard = Some(*standard_error),
+        _ => {}
+    }
+    Probability {
+        value: p.to_f64(),
+        exact: p.exact().map(Exact::to_string),
+        method: p.method(),
+        relative_error: relative,
+        below: matches!(p, PValue::Below(_)),
+        standard_error: standard,
+    }
+    .serialize(serializer)
 }

@@ -3,15 +3,16 @@
 use indexmap::IndexMap;
 use retrace_events::sent::SentHash;
 use retrace_events::{Action, EndReason, Rollout};
-use retrace_stats::{Exact, Interval};
+use retrace_stats::{Exact, Interval, PValue};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use crate::burden::Burdens;
 use crate::delta::{ArmMeans, Channels, HorizonScore, Side, Unscored};
 use crate::errors::ErrorCount;
-use crate::inference::{Inference, Margins};
+use crate::inference::{Contrast, Inference};
 use crate::input::{Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, UnusableRecording};
+use crate::judging::Judging;
 use crate::number;
 
 /// The version of the JSON that a report is written as.
@@ -50,12 +51,14 @@ pub struct Report {
     pub n_left_out: usize,
     /// Whether a strategy was applied, at each boundary, to what it had left at the one before.
     pub chain: bool,
-    /// The greatest differences that are acceptable, if they were given.
-    pub margins: Margins,
+    /// How strategies are judged.
+    pub judging: Judging,
     /// The rollouts from raw histories, of all boundaries and once for all strategies.
     pub pre: ArmReport,
     /// What came out for each strategy, in the user's order.
     pub strategies: IndexMap<String, StrategyReport>,
+    /// Each strategy against the control, and then each two of them; adjusted within either. Only what is scored.
+    pub contrasts: Vec<Contrast>,
     /// What came out at each boundary.
     pub boundaries: Vec<BoundaryReport>,
 }
@@ -143,10 +146,9 @@ pub struct Aggregate {
     /// The exact sign test on the deltas of wasted; 1 if there are none.
     #[serde(serialize_with = "number::exact")]
     pub sign_test_p: Exact,
-    /// The exact sign-flip permutation test on the deltas of wasted; 1 if there are none, and `None` if the exact value
-    /// takes too much work.
-    #[serde(serialize_with = "number::option")]
-    pub permutation_p: Option<Exact>,
+    /// The sign-flip permutation test on the deltas of wasted; 1 if there are none.
+    #[serde(serialize_with = "number::p_value")]
+    pub permutation_p: PValue,
     /// The rollouts that broke off before this horizon.
     pub failures: Failures,
 }

@@ -105,6 +105,7 @@ impl ScoreInput {
             let id = boundary.recording.clone();
             recordings.entry(id.clone()).or_insert(RecordingFacts {
                 id,
+                task: None,
                 length: None,
                 environment: EnvironmentKind::Unknown,
                 replay: None,
@@ -127,7 +128,7 @@ impl ScoreInput {
             unusable: Vec::new(),
             n_left_out: 0,
             chain: false,
-            margins: crate::Margins::default(),
+            judging: crate::Judging::default(),
             boundaries,
         }
     }

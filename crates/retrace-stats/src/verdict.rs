@@ -35,6 +35,9 @@ pub struct ChannelEvidence {
     pub p_here: Option<Exact>,
     /// The p-value for recordings not yet made, adjusted for all strategies and channels.
     pub p_new: Exact,
+    /// The lower [bounded limit](crate::bounded_mean()), if harm on recordings not yet made is to be claimed only where it
+    /// is above zero, too.
+    pub strict_low: Option<f64>,
     /// The upper [bounded limit](crate::bounded_mean()), with failed rollouts
     /// [completed](crate::completed_difference()) adversely.
     pub high: f64,
@@ -65,6 +68,7 @@ impl ChannelEvidence {
 ///     mean: "41/36".parse()?,
 ///     p_here: Some("1/800000".parse()?),
 ///     p_new: "1/4".parse()?,
+///     strict_low: None,
 ///     high: 3.877,
 ///     margin: None,
 /// };
@@ -77,7 +81,8 @@ impl ChannelEvidence {
 ///
 /// Berger 1982, *Multiparameter hypothesis testing and acceptance sampling* (why all of several need no adjustment).
 pub fn verdict(gate_fired: bool, channels: &[ChannelEvidence], level: Level) -> Verdict {
-    let worse = channels.iter().any(|channel| channel.shows_harm(Some(&channel.p_new), level));
+    let is_strict = |channel: &ChannelEvidence| channel.strict_low.is_none_or(|low| low > 0.0);
+    let worse = channels.iter().any(|channel| channel.shows_harm(Some(&channel.p_new), level) && is_strict(channel));
     if gate_fired {
         Verdict::Invalid
     } else if channels.is_empty() {
@@ -111,7 +116,14 @@ mod tests {
         margin: Option<f64>,
     ) -> ChannelEvidence {
         let exact = |(p, q): (i64, i64)| Exact::new(p.into(), q.into());
-        ChannelEvidence { mean: exact((mean, 1)), p_here: p_here.map(exact), p_new: exact(p_new), high, margin }
+        ChannelEvidence {
+            mean: exact((mean, 1)),
+            p_here: p_here.map(exact),
+            p_new: exact(p_new),
+            strict_low: None,
+            high,
+            margin,
+        }
     }
 
     #[test]
@@ -134,6 +146,10 @@ mod tests {
         check(&[channel(1, Some((1, 20)), (6, 100), 0.4, None)], Verdict::WorseHere);
         check(&[channel(1, Some((51, 1_000)), (51, 1_000), 0.4, None)], Verdict::NotShown);
         check(&[channel(1, None, (1, 2), 0.4, None)], Verdict::NotShown);
+        // Where harm of new recordings takes a limit above zero, too, that limit decides what is left of it.
+        let strict = |low| ChannelEvidence { strict_low: Some(low), margin: None, ..harmed.clone() };
+        check(&[strict(0.1)], Verdict::Worse);
+        check(&[strict(0.0)], Verdict::WorseHere);
         // Less waste is no harm, however small p is.
         check(&[channel(-1, Some((1, 1_000)), (1, 1_000), 0.4, None)], Verdict::NotShown);
     }
@@ -216,6 +232,7 @@ mod tests {
                     mean,
                     p_here: Some(adjusted_here[place].clone()),
                     p_new: test.adjusted.clone(),
+                    strict_low: None,
                     high,
                     margin,
                 });

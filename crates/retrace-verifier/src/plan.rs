@@ -67,6 +67,7 @@ impl Plan {
                 }));
                 plan.recordings.push(RecordingFacts {
                     id: trajectory.id().to_owned(),
+                    task: trajectory.task().map(str::to_owned),
                     length: Some(RecordingLength {
                         n_actions: trajectory.actions().len(),
                         n_rounds: trajectory.n_rounds(),

@@ -7,7 +7,7 @@ use retrace_events::Recording;
 use retrace_events::cuts::Spacing;
 use retrace_events::tokens::{FourCharacters, TokenCounter};
 use retrace_model::Backoff;
-use retrace_score::{EnvironmentKind, MAX_HORIZON, Margins};
+use retrace_score::{EnvironmentKind, Judging, MAX_HORIZON};
 
 use crate::error::VerifyError;
 use crate::limits::TimeLimits;
@@ -24,8 +24,8 @@ pub struct Settings {
     /// Whether a strategy is applied, at each boundary, to what it left at the one before and what the run added since, as
     /// in production; else to the raw history.
     pub chain: bool,
-    /// The greatest differences that are acceptable; without them nothing is called safe.
-    pub margins: Margins,
+    /// How strategies are judged; without margins nothing is called safe.
+    pub judging: Judging,
     /// How many rollouts and compactions run at once.
     pub concurrency: usize,
     /// What all seeds are made from.
@@ -47,7 +47,7 @@ impl Default for Settings {
             samples: 3,
             spacing: Spacing::default(),
             chain: false,
-            margins: Margins::default(),
+            judging: Judging::default(),
             concurrency: 4,
             seed: 0,
             limits: TimeLimits::default(),

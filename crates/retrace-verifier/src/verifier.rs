@@ -167,7 +167,7 @@ impl Verifier {
             unusable,
             n_left_out,
             chain: setup.settings.chain,
-            margins: setup.settings.margins,
+            judging: setup.settings.judging,
             boundaries: outcome.boundaries,
         })
     }

@@ -27,6 +27,7 @@ use crate::{files, output, runtime};
 /// A run that is to be recorded.
 struct Job {
     id: String,
+    task: String,
     file: PathBuf,
     request: String,
     instructions: Option<String>,
@@ -135,7 +136,7 @@ async fn record(
             (cx.counter, cx.window) = (&*settings.counter, actor.model.rules().window);
             compaction.check_trigger(&id, instructions.as_deref(), &task.request, &world, &cx);
         }
-        jobs.push(Job { id, file, request: task.request, instructions, world, seed });
+        jobs.push(Job { id, task: task.id, file, request: task.request, instructions, world, seed });
     }
     let cassettes = models.check(&settings).await?;
     fs::create_dir_all(output).with_context(|| format!("failed to create `{}`", output.display()))?;
@@ -201,6 +202,7 @@ impl Job {
         let request = Event::request(&*self.request);
         let file = OpenOptions::new().write(true).create_new(true).open(&self.file);
         let header = Header {
+            task: Some(self.task.clone()),
             instructions: self.instructions.clone(),
             model: Some(model.name().to_owned()),
             tools: toolbox.specs().to_vec(),

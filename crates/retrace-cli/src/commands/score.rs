@@ -14,5 +14,8 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<Exit> {
     let text = fs::read_to_string(&args.file).with_context(|| format!("failed to read `{file}`"))?;
     let input = ScoreInput::from_json(text.trim_start_matches('\u{feff}'))
         .with_context(|| format!("failed to read the rollouts in `{file}`"))?;
-    output::report(input.into_verification(), &args.output)
+    let mut verification = input.into_verification();
+    args.output.check_horizon(verification.horizon)?;
+    verification.judging.margins = args.output.margins(verification.horizon)?;
+    output::report(verification, &args.output)
 }

@@ -23,6 +23,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     config.concurrency = args.run.concurrency.or(config.concurrency);
     config.seed = args.run.seed.or(config.seed);
     config.outcome = args.outcome.failed_if.clone().or(config.outcome);
+    config.margin = config.margin.or_given(&args.output.margin);
     let settings = config.settings()?;
     args.output.check_horizon(settings.horizon)?;
     let base = Base::new(&config, &args.run.config);
@@ -65,7 +66,10 @@ fn read_group(
     let (mut read, mut unusable) = (Vec::new(), Vec::new());
     for file in files::recordings_in(&paths)? {
         match files::read_another(&file, outcome, files_by_id) {
-            Ok(recording) => read.push(recording),
+            Ok(mut recording) => {
+                recording.header.task = config.task.clone().or(recording.header.task);
+                read.push(recording);
+            }
             // It costs itself, and nobody has paid for anything yet: the user hears of it now.
             Err(error) => {
                 failure::warn(&error);

@@ -13,7 +13,7 @@ use crate::raw::{Extra, Raw};
 use crate::recording::{Header, Recording, ToolSpec};
 
 /// Every field of the format, wherever it stands.
-pub(super) const FIELDS: &str = "type version id instructions model tools name description parameters content usage \
+pub(super) const FIELDS: &str = "type version id task instructions model tools name description parameters content usage \
     provider_data replaced results kind text signature arguments rebuilt media_type data url pinned kept origin scope \
     receipt call_id outcome error outcome_from own input_tokens output_tokens cache_read_tokens cache_write_tokens";
 
@@ -82,8 +82,9 @@ fn header() -> impl Strategy<Value = Header> {
     });
     let tool = (text(), option::of(text()), schema, extra())
         .prop_map(|(name, description, parameters, extra)| ToolSpec { name, description, parameters, extra });
-    (text(), option::of(text()), option::of(text()), vec(tool, 0..3), extra())
-        .prop_map(|(id, instructions, model, tools, extra)| Header { id, instructions, model, tools, extra })
+    (text(), option::of(text()), option::of(text()), option::of(text()), vec(tool, 0..3), extra()).prop_map(
+        |(id, task, instructions, model, tools, extra)| Header { id, task, instructions, model, tools, extra },
+    )
 }
 
 fn event() -> impl Strategy<Value = Event> {

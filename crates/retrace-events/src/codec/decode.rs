@@ -420,6 +420,7 @@ impl Fields for UsageFields {
 pub(super) struct HeaderFields {
     version: Option<u64>,
     id: Option<String>,
+    task: Option<Option<String>>,
     instructions: Option<Option<String>>,
     model: Option<Option<String>>,
     tools: Option<Option<Vec<ToolSpec>>>,
@@ -450,6 +451,7 @@ impl Fields for HeaderFields {
                 }
             }
             "id" => once(&mut self.id, value),
+            "task" => once(&mut self.task, value),
             "instructions" => once(&mut self.instructions, value),
             "model" => once(&mut self.model, value),
             "tools" => once_with(&mut self.tools, Nullable(List(Object::<ToolSpecFields>::untyped((), trail))), value),
@@ -460,6 +462,7 @@ impl Fields for HeaderFields {
     fn finish<E: de::Error>(self) -> Result<Header, E> {
         Ok(Header {
             id: required(self.id, "id")?,
+            task: self.task.flatten(),
             instructions: self.instructions.flatten(),
             model: self.model.flatten(),
             tools: self.tools.flatten().unwrap_or_default(),

@@ -108,6 +108,7 @@ impl Serialize for Header {
         map.serialize_entry("type", "recording")?;
         map.serialize_entry("version", &FORMAT_VERSION)?;
         map.serialize_entry("id", &self.id)?;
+        optional(&mut map, "task", self.task.as_ref())?;
         optional(&mut map, "instructions", self.instructions.as_ref())?;
         optional(&mut map, "model", self.model.as_ref())?;
         optional(&mut map, "tools", (!self.tools.is_empty()).then_some(&self.tools))?;

@@ -137,9 +137,9 @@ impl<'k> Runs<'k> {
             model = model.or_else(|| answered_by.clone());
             is_exchange = add_response(&mut conversation, response, answered_by)?;
         }
-        let (label, extra) = (run_label(&run)?, kept_fields(&run));
+        let (label, task, extra) = (run_label(&run)?, name(&run, TASK.0, TASK.1)?, kept_fields(&run));
         let (instructions, events, findings) = conversation.finish();
-        let header = Header { id: String::new(), instructions, model, tools, extra };
+        let header = Header { id: String::new(), task, instructions, model, tools, extra };
         self.runs.push(Run { place: run.place, label, header, events, is_exchange, findings });
         Ok(())
     }
@@ -215,31 +215,36 @@ fn looks_like_a_message(object: &Object<'_>) -> bool {
 /// The fields that name a run, the better first.
 const NAMES: [&str; 7] = ["id", "run_id", "session_id", "conversation_id", "instance_id", "custom_id", "sample_id"];
 
+/// The field that names what a run was at.
+const TASK: (&str, &str) = ("task_id", "task");
+
 /// The fields that name a run only together, each with what stands before its number.
-const NUMBERS: [(&str, &str); 3] = [("task_id", "task"), ("trial", "trial"), ("epoch", "epoch")];
+const NUMBERS: [(&str, &str); 3] = [TASK, ("trial", "trial"), ("epoch", "epoch")];
 
 /// What a run calls itself: its name, and its numbers, such as `task2-trial1`.
 fn run_label(run: &Object<'_>) -> Result<Option<String>, ImportError> {
-    let name = |key: &str, before: &str| {
-        let Some(value) = run.get(key) else { return Ok(None) };
-        let name = match Kind::of(value) {
-            Kind::String => text(value, || run.at(key))?,
-            Kind::Number => format!("{before}{}", value.get()),
-            _ => return Ok(None),
-        };
-        Ok::<_, ImportError>(label(&name))
-    };
     let mut labels = Vec::new();
     for key in NAMES {
-        if let Some(own) = name(key, "")? {
+        if let Some(own) = name(run, key, "")? {
             labels.push(own);
             break;
         }
     }
     for (key, before) in NUMBERS {
-        labels.extend(name(key, before)?);
+        labels.extend(name(run, key, before)?);
     }
     Ok((!labels.is_empty()).then(|| labels.join("-")))
+}
+
+/// A name that a field holds, or makes of a number.
+fn name(run: &Object<'_>, key: &str, before: &str) -> Result<Option<String>, ImportError> {
+    let Some(value) = run.get(key) else { return Ok(None) };
+    let name = match Kind::of(value) {
+        Kind::String => text(value, || run.at(key))?,
+        Kind::Number => format!("{before}{}", value.get()),
+        _ => return Ok(None),
+    };
+    Ok(label(&name))
 }
 
 /// What is kept of a run's other fields: its names, and numbers and yes-or-no of any name, such as `reward`. Other text

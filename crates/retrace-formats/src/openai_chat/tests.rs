@@ -448,6 +448,7 @@ mod real {
         assert_eq!(imported.findings, []);
         let ids: Vec<_> = imported.recordings.iter().map(|recording| &*recording.header.id).collect();
         assert_eq!(ids[..3], ["s-task2-trial1", "s-task33-trial0", "s-task9-trial2"]);
+        assert_eq!(imported.recordings[0].header.task.as_deref(), Some("task2"));
         assert_eq!(
             serde_json::to_value(&imported.recordings[0].header).unwrap()["source"],
             json!({"task_id": 2, "reward": 0.0, "trial": 1})

@@ -60,6 +60,7 @@ fn verification(boundaries: Vec<(&[&str], StrategyOutcome, StrategyOutcome)>) ->
         boundaries: boundaries.collect(),
         recordings: vec![RecordingFacts {
             id: "r".to_owned(),
+            task: None,
             length: None,
             environment: EnvironmentKind::Recorded,
             replay: None,
@@ -68,7 +69,7 @@ fn verification(boundaries: Vec<(&[&str], StrategyOutcome, StrategyOutcome)>) ->
         unusable: Vec::new(),
         n_left_out: 0,
         chain: false,
-        margins: crate::Margins::default(),
+        judging: crate::Judging::default(),
     }
 }
 
@@ -225,8 +226,8 @@ fn p_is_bounded_by_the_deltas_that_are_not_zero() {
     let boundaries = vec![tested(&["a! b"]), tested(&["a b"]), tested(&["a! b!"]), tested(&[", timeout"])];
     let report = Report::new(verification(boundaries)).unwrap();
     let [control, s] = ["control", "s"].map(|name| report.strategies[name].at(2).unwrap());
-    assert_eq!((s.n_scored, s.n_nonzero, s.permutation_p.clone()), (3, 2, Some(exact("1/2"))));
-    assert_eq!((control.n_scored, control.n_nonzero, control.permutation_p.clone()), (4, 0, Some(exact("1"))));
+    assert_eq!((s.n_scored, s.n_nonzero, s.permutation_p.clone()), (3, 2, PValue::Exact(exact("1/2"))));
+    assert_eq!((control.n_scored, control.n_nonzero, control.permutation_p.clone()), (4, 0, PValue::Exact(exact("1"))));
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use indexmap::IndexMap;
 use retrace_events::{Action, EndReason, Outcome, Rollout};
+use retrace_stats::{Arms, Exact, rollout_permutation_test};
 use serde_json::Value;
 
-use super::{Margins, verdict_words};
+use super::{ChannelInference, verdict_words};
 use crate::{
-    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, RecordingFacts, Report, Spend, StrategyOutcome,
-    Verification,
+    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, Judging, Margins, RecordingFacts, Report, Scope,
+    Spend, StrategyOutcome, Unit, Verdict, Verification,
 };
 
 const HORIZON: usize = 5;
@@ -63,6 +64,7 @@ fn verification(recordings: Vec<Vec<Boundary>>) -> Verification {
         }
         facts.push(RecordingFacts {
             id: recording,
+            task: None,
             length: None,
             environment: EnvironmentKind::Rebuilt,
             replay: None,
@@ -81,7 +83,7 @@ fn verification(recordings: Vec<Vec<Boundary>>) -> Verification {
         unusable: Vec::new(),
         n_left_out: 0,
         chain: false,
-        margins: Margins::default(),
+        judging: Judging::default(),
         boundaries,
     }
 }
@@ -109,7 +111,11 @@ fn verdicts_agree_with_the_vectors() {
         });
         let margin = |channel: &str| case["margin"][channel].as_f64();
         let margins = Margins { wasted: margin("wasted"), stopped: margin("stopped") };
-        let report = Report::new(Verification { margins, ..verification(recordings.collect()) }).unwrap();
+        let report = Report::new(Verification {
+            judging: Judging { margins, ..Judging::default() },
+            ..verification(recordings.collect())
+        })
+        .unwrap();
         for (strategy, expected) in case["expect"].as_object().unwrap() {
             let inference = report.strategies[strategy].inference.as_ref().unwrap();
             if inference.deterministic {
@@ -119,14 +125,14 @@ fn verdicts_agree_with_the_vectors() {
                 let (expected, place) = (&expected[channel], format!("{name} {strategy} {channel}"));
                 assert_eq!(found.mean.to_string(), exact(&expected["delta"]), "{place}");
                 let here = found.p_here.as_ref().unwrap();
-                assert_eq!(here.exact.as_ref().unwrap().to_string(), exact(&expected["p_here"]), "{place}");
-                assert_eq!(found.p_new.exact.as_ref().unwrap().to_string(), exact(&expected["p_new"]), "{place}");
-                assert!((found.high - expected["high"].as_f64().unwrap()).abs() < 1e-8, "{place}");
-                assert_eq!(found.high, found.high_completed, "no rollout failed: {place}");
+                assert_eq!(here.p.exact().unwrap().to_string(), exact(&expected["p_here"]), "{place}");
+                assert_eq!(found.p_new.p.exact().unwrap().to_string(), exact(&expected["p_new"]), "{place}");
+                assert!((found.ends.high.unwrap() - expected["high"].as_f64().unwrap()).abs() < 1e-8, "{place}");
+                assert_eq!(found.ends.high.unwrap(), found.high_completed, "no rollout failed: {place}");
                 if let Some(adjusted) = expected["p_here_adj"].as_f64() {
-                    assert!((here.adjusted - adjusted).abs() < 1e-10, "{place}");
+                    assert!((retrace_stats::nearest_double(&here.adjusted) - adjusted).abs() < 1e-10, "{place}");
                     let adjusted: retrace_stats::Exact = exact(&expected["p_new_adj"]).parse().unwrap();
-                    assert_eq!(found.p_new.adjusted, retrace_stats::nearest_double(&adjusted), "{place}");
+                    assert_eq!(found.p_new.adjusted, adjusted, "{place}");
                 }
                 n_checked += 1;
             }
@@ -154,7 +160,7 @@ fn a_deterministic_agent_has_one_sample_and_says_so() {
     };
     let (once, copied) = (inference(1), inference(10));
     assert_eq!((once.deterministic, copied.deterministic), (false, true));
-    let p = |inference: &super::Inference| inference.wasted.p_here.as_ref().unwrap().exact.clone().unwrap();
+    let p = |inference: &super::Inference| inference.wasted.p_here.as_ref().unwrap().p.exact().cloned().unwrap();
     assert_eq!((p(&copied).to_string(), p(&copied)), ("1/32".to_owned(), p(&once)), "ten copies are no ten samples");
 }
 
@@ -180,7 +186,159 @@ fn failed_rollouts_widen_what_safety_rests_on_and_nothing_else() {
         report.strategies.swap_remove("s").unwrap().inference.unwrap()
     };
     let (whole, failed) = (inference(false), inference(true));
-    assert_eq!((&whole.wasted.mean, whole.wasted.high), (&failed.wasted.mean, failed.wasted.high));
-    assert_eq!(whole.wasted.high, whole.wasted.high_completed);
-    assert!(failed.wasted.high_completed > failed.wasted.high + 0.5, "{failed:?}");
+    assert_eq!(
+        (&whole.wasted.mean, whole.wasted.ends.high.unwrap()),
+        (&failed.wasted.mean, failed.wasted.ends.high.unwrap())
+    );
+    assert_eq!(whole.wasted.ends.high.unwrap(), whole.wasted.high_completed);
+    assert!(failed.wasted.high_completed > failed.wasted.ends.high.unwrap() + 0.5, "{failed:?}");
+}
+
+/// Recordings of one boundary each, with the wasted actions of PRE and of each strategy there.
+fn of_counts(recordings: &[(&[u64], &[(&str, &[u64])])]) -> Verification {
+    let arm = |counts: &[u64]| counts.iter().map(|&wasted| rollout(wasted, false)).collect::<Vec<_>>();
+    let boundary = |(pre, strategies): &(&[u64], &[(&str, &[u64])])| {
+        let tested = strategies.iter().map(|(name, post)| {
+            let post = arm(post);
+            let compaction = if post.is_empty() || *name == "control" {
+                Compaction::Unchanged
+            } else {
+                outcome(Vec::new()).compaction
+            };
+            ((*name).to_owned(), StrategyOutcome { compaction, ..outcome(post) })
+        });
+        vec![(arm(pre), tested.collect())]
+    };
+    verification(recordings.iter().map(boundary).collect())
+}
+
+fn judged(verification: Verification, judging: Judging) -> Report {
+    Report::new(Verification { judging, ..verification }).unwrap()
+}
+
+fn wasted<'a>(report: &'a Report, name: &str) -> &'a ChannelInference {
+    &report.strategies[name].inference.as_ref().unwrap().wasted
+}
+
+fn p_of(boundaries: &[Arms<'_>]) -> Option<Exact> {
+    rollout_permutation_test(boundaries).unwrap().p.exact().cloned()
+}
+
+/// Ends of rollouts that vary, so that the agent is not taken for deterministic.
+const HARMED: &[(&[u64], &[(&str, &[u64])])] = &[
+    (&[0, 1], &[("control", &[1, 0]), ("tail", &[3, 4]), ("kept", &[])]),
+    (&[0, 0], &[("control", &[0, 0]), ("tail", &[2, 2]), ("kept", &[1, 2])]),
+    (&[1, 0], &[("control", &[0, 1]), ("tail", &[3, 3]), ("kept", &[])]),
+    (&[0, 0], &[("control", &[1, 0]), ("tail", &[4, 2]), ("kept", &[0, 1])]),
+    (&[0, 2], &[("control", &[0, 0]), ("tail", &[2, 4]), ("kept", &[])]),
+    (&[0, 0], &[("control", &[0, 0]), ("tail", &[3, 3]), ("kept", &[0, 0])]),
+];
+
+#[test]
+fn strategies_are_held_against_the_control_and_against_each_other() {
+    let report = judged(of_counts(HARMED), Judging::default());
+    let pairs: Vec<_> = report.contrasts.iter().map(|it| (&*it.strategy, &*it.against)).collect();
+    assert_eq!(pairs, [("tail", "control"), ("kept", "control"), ("kept", "tail")]);
+    let arms = |of: fn(&(&'static [u64], &'static [(&'static str, &'static [u64])])) -> [&'static [u64]; 2]| {
+        let counts =
+            HARMED.iter().map(of).map(|arms| arms.map(|arm| arm.iter().map(|&n| n as u32).collect::<Vec<_>>()));
+        counts.collect::<Vec<_>>()
+    };
+    let p =
+        |arms: &[[Vec<u32>; 2]]| p_of(&arms.iter().map(|[pre, post]| Arms::Rollouts { pre, post }).collect::<Vec<_>>());
+    let found = |index: usize| report.contrasts[index].wasted.p_here.as_ref().unwrap().p.exact().cloned();
+    assert_eq!(found(0), p(&arms(|(_, strategies)| [strategies[0].1, strategies[1].1])));
+    // What left the history unchanged differs from the control by nothing, and has the rollouts of the raw history.
+    let boundaries = arms(|(_, strategies)| [strategies[0].1, strategies[2].1]);
+    let rolled: Vec<_> = boundaries.into_iter().filter(|[_, kept]| !kept.is_empty()).collect();
+    assert_eq!((found(1), report.contrasts[1].n_scored), (p(&rolled), 6));
+    let to_tail =
+        arms(|(pre, strategies)| [strategies[1].1, if strategies[2].1.is_empty() { pre } else { strategies[2].1 }]);
+    assert_eq!(found(2), p(&to_tail));
+}
+
+#[test]
+fn a_pooled_baseline_has_the_rollouts_of_the_control() {
+    let pooled = judged(of_counts(HARMED), Judging { pooled_baseline: true, ..Judging::default() });
+    let counts = |all: &[u64]| all.iter().map(|&n| n as u32).collect::<Vec<_>>();
+    let arms: Vec<_> = HARMED
+        .iter()
+        .map(|(pre, strategies)| (counts(&[pre, strategies[0].1].concat()), counts(strategies[1].1)))
+        .collect();
+    let arms: Vec<_> = arms.iter().map(|(pre, post)| Arms::Rollouts { pre, post }).collect();
+    assert_eq!(wasted(&pooled, "tail").p_here.as_ref().unwrap().p.exact().cloned(), p_of(&arms));
+    let alone = judged(of_counts(HARMED), Judging::default());
+    assert_eq!(
+        wasted(&pooled, "control").mean,
+        wasted(&alone, "control").mean,
+        "the control is not held against itself"
+    );
+    assert_ne!(wasted(&pooled, "tail").mean, wasted(&alone, "tail").mean);
+}
+
+#[test]
+fn recordings_of_one_task_are_one_unit_if_the_user_says_so() {
+    let mut verification = of_counts(HARMED);
+    for (number, recording) in verification.recordings.iter_mut().enumerate() {
+        recording.task = (number > 0).then(|| format!("task {}", number.div_ceil(2)));
+    }
+    let report = judged(verification, Judging { unit: Unit::Task, ..Judging::default() });
+    let inference = report.strategies["tail"].inference.as_ref().unwrap();
+    // One without a task, two of two and one of one.
+    assert_eq!(inference.n_units, 4);
+    assert_eq!(inference.wasted.p_new.p.exact().unwrap().to_string(), "1/8");
+    assert_eq!(judged(of_counts(HARMED), Judging::default()).strategies["tail"].inference.as_ref().unwrap().n_units, 6);
+}
+
+#[test]
+fn a_strict_or_familywise_rule_claims_less() {
+    let verdict = |judging| judged(of_counts(HARMED), judging).strategies["tail"].inference.as_ref().unwrap().verdict;
+    assert_eq!(verdict(Judging::default()), Verdict::Worse);
+    let bounded = wasted(&judged(of_counts(HARMED), Judging::default()), "tail").intervals.bounded.low.unwrap();
+    let strict = verdict(Judging { strict: true, ..Judging::default() });
+    assert_eq!(strict, if bounded > 0.0 { Verdict::Worse } else { Verdict::WorseHere });
+    let high = |familywise| {
+        wasted(&judged(of_counts(HARMED), Judging { familywise, ..Judging::default() }), "kept").high_completed
+    };
+    assert!(high(true) > high(false));
+}
+
+#[test]
+fn harm_that_rests_on_failed_rollouts_is_told_of() {
+    let failed = || Rollout {
+        end: EndReason::Failed(retrace_events::Failure {
+            stage: retrace_events::Stage::Model,
+            message: "503".to_owned(),
+        }),
+        actions: Vec::new(),
+        ..rollout(0, false)
+    };
+    let despite = |n_failed: usize| {
+        let mut verification = of_counts(HARMED);
+        for boundary in &mut verification.boundaries {
+            boundary.strategies["tail"].post.extend((0..n_failed).map(|_| failed()));
+        }
+        let report = judged(verification, Judging::default());
+        report.strategies["tail"].inference.as_ref().unwrap().harm_despite_failures
+    };
+    assert_eq!((despite(0), despite(1), despite(30)), (None, Some(true), Some(false)));
+}
+
+#[test]
+fn what_describes_a_horizon_is_at_the_full_one_what_is_shown() {
+    for pooled_baseline in [false, true] {
+        let report = judged(of_counts(HARMED), Judging { pooled_baseline, ..Judging::default() });
+        for name in ["control", "tail", "kept"] {
+            let inference = report.strategies[name].inference.as_ref().unwrap();
+            let described = report.described_at(name, HORIZON, Scope::New).unwrap();
+            for (described, shown) in described.iter().zip([&inference.wasted, &inference.stopped]) {
+                assert_eq!((&described.mean, described.ends), (&shown.mean, shown.ends));
+            }
+            let here = report.described_at(name, HORIZON, Scope::Here).unwrap()[0].ends;
+            assert_eq!(here.low, inference.wasted.intervals.here.map(|here| here.low));
+            assert!(report.described_at(name, 1, Scope::New).is_some());
+        }
+        assert!(report.described_at("tail", HORIZON + 1, Scope::New).is_none());
+        assert!(report.described_at("other", HORIZON, Scope::New).is_none());
+    }
 }

@@ -1,0 +1,54 @@
+//! `[margin]` and `[verdict]`: how strategies are judged.
+
+use retrace_score::{Judging, Margins, Unit};
+
+use crate::args::MarginArg;
+use crate::failure::hinted;
+
+/// The greatest mean differences that are acceptable.
+#[derive(Clone, Copy, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MarginConfig {
+    wasted: Option<f64>,
+    stopped: Option<f64>,
+}
+
+impl MarginConfig {
+    /// With what the command line says in place of these.
+    pub(crate) fn or_given(self, given: &[MarginArg]) -> Self {
+        given.iter().fold(self, |margins, given| match *given {
+            MarginArg::Wasted(wasted) => Self { wasted: Some(wasted), ..margins },
+            MarginArg::Stopped(stopped) => Self { stopped: Some(stopped), ..margins },
+        })
+    }
+
+    pub(crate) fn margins(self, horizon: usize) -> anyhow::Result<Margins> {
+        let Self { wasted, stopped } = self;
+        for (key, margin, most) in [("wasted", wasted, horizon as f64), ("stopped", stopped, 1.0)] {
+            if let Some(margin) = margin.filter(|margin| !(*margin > 0.0 && *margin < most)) {
+                return Err(hinted(
+                    format!("`margin.{key}` is {margin}"),
+                    format!("it is above 0 and below {most}, the greatest difference that there can be"),
+                ));
+            }
+        }
+        Ok(Margins { wasted, stopped })
+    }
+}
+
+/// The rules of verdicts that are not the usual ones.
+#[derive(Clone, Copy, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct VerdictConfig {
+    unit: Unit,
+    strict: bool,
+    familywise: bool,
+    pooled_baseline: bool,
+}
+
+impl VerdictConfig {
+    pub(crate) fn judging(self, margins: Margins) -> Judging {
+        let Self { unit, strict, familywise, pooled_baseline } = self;
+        Judging { margins, unit, strict, familywise, pooled_baseline }
+    }
+}

@@ -1,0 +1,239 @@
+//! One channel of a strategy beside what it is held against, boundary by boundary.
+
+use retrace_stats::{
+    Arms, Completion, Exact, FailedRollouts, PValue, Recordings, WorstRecording, completed_difference,
+    rollout_permutation_test,
+};
+
+use crate::delta::Score;
+use crate::input::Compaction;
+use crate::judging::Units;
+use crate::report::{BoundaryReport, RolloutReport};
+
+/// What is held against what.
+#[derive(Clone, Copy)]
+pub(super) struct Comparison<'a> {
+    pub(super) strategy: &'a str,
+    pub(super) baseline: Baseline<'a>,
+    pub(super) channel: Channel,
+    pub(super) horizon: usize,
+}
+
+/// What a strategy is held against.
+#[derive(Clone, Copy)]
+pub(super) enum Baseline<'a> {
+    /// The rollouts of the raw history.
+    Raw,
+    /// These, and those of the control with this name, which keeps the raw history too.
+    RawAnd(&'a str),
+    /// Those of another strategy.
+    Strategy(&'a str),
+}
+
+/// What is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Channel {
+    Wasted,
+    Stopped,
+}
+
+impl Channel {
+    pub(super) const ALL: [Self; 2] = [Self::Wasted, Self::Stopped];
+
+    /// The counts of the rollouts that reach the horizon.
+    fn counts(self, rollouts: &[&RolloutReport], horizon: usize) -> Vec<u32> {
+        let burdens = rollouts.iter().filter_map(|rollout| rollout.burdens.at(horizon));
+        let count = |burden: crate::burden::Burden| match self {
+            Self::Wasted => u32::try_from(burden.wasted).unwrap_or(u32::MAX),
+            Self::Stopped => u32::from(burden.stopped),
+        };
+        burdens.map(count).collect()
+    }
+
+    /// The greatest difference that there can be.
+    fn bound(self, horizon: usize) -> u32 {
+        match self {
+            Self::Wasted => u32::try_from(horizon).unwrap_or(u32::MAX),
+            Self::Stopped => 1,
+        }
+    }
+}
+
+/// The rollouts of both sides at a boundary.
+enum Sides<'a> {
+    /// Both have the same history, so that they differ by nothing.
+    Same,
+    Rolled {
+        before: Vec<&'a RolloutReport>,
+        after: Vec<&'a RolloutReport>,
+    },
+}
+
+impl Comparison<'_> {
+    /// `None` where the strategy, or what it is held against, was not tested.
+    fn at<'a>(&self, boundary: &'a BoundaryReport) -> Option<Sides<'a>> {
+        let tested = |name| {
+            let here = boundary.strategies.get(name)?;
+            let is_noop = here.scores.get(self.horizon - 1).is_some_and(|score| score.score == Score::Noop);
+            // An unchanged history is the raw one, so that its rollouts are, too.
+            let rollouts = if is_noop { &boundary.pre } else { &here.post };
+            Some((is_noop, rollouts.iter().collect::<Vec<_>>()))
+        };
+        let (is_noop, after) = tested(self.strategy)?;
+        let raw = || boundary.pre.iter();
+        let (is_raw, before) = match self.baseline {
+            Baseline::Raw => (true, raw().collect()),
+            Baseline::RawAnd(control) => {
+                let more = boundary.strategies.get(control).map_or(&[][..], |control| &control.post);
+                (true, raw().chain(more).collect())
+            }
+            Baseline::Strategy(other) => {
+                let (is_noop, rollouts) = tested(other)?;
+                // The control's history is the raw one, though it has rollouts of its own.
+                let keeps_all = boundary.strategies[other].compaction == Compaction::Unchanged;
+                (is_noop || keeps_all, rollouts)
+            }
+        };
+        Some(if is_noop && is_raw { Sides::Same } else { Sides::Rolled { before, after } })
+    }
+}
+
+/// One channel of a comparison.
+#[derive(Clone)]
+pub(super) struct Column {
+    /// What was counted, unit by unit, at the boundaries where both were tested.
+    units: Vec<Vec<Counted>>,
+    /// Whether each side's rollouts made the same actions, though some side has several.
+    pub(super) deterministic: bool,
+    pub(super) worst: WorstRecording,
+}
+
+/// What was counted at a boundary.
+#[derive(Clone)]
+enum Counted {
+    Same,
+    Rolled { before: Vec<u32>, after: Vec<u32>, failed: FailedRollouts },
+}
+
+impl Counted {
+    fn arms(&self) -> Arms<'_> {
+        match self {
+            Self::Same => Arms::Unchanged,
+            Self::Rolled { before, after, .. } => Arms::Rollouts { pre: before, post: after },
+        }
+    }
+
+    fn failed(&self) -> FailedRollouts {
+        match self {
+            Self::Same => FailedRollouts { pre: 0, post: 0 },
+            Self::Rolled { failed, .. } => *failed,
+        }
+    }
+
+    /// With every failed rollout as good as can be after, and as bad before.
+    fn favoured(&self, bound: u32) -> Self {
+        let Self::Rolled { before, after, failed } = self else { return Self::Same };
+        let fill = |counts: &[u32], failed: u32, each| {
+            counts.iter().copied().chain(std::iter::repeat_n(each, failed as usize)).collect()
+        };
+        Self::Rolled {
+            before: fill(before, failed.pre, bound),
+            after: fill(after, failed.post, 0),
+            failed: FailedRollouts { pre: 0, post: 0 },
+        }
+    }
+}
+
+impl Column {
+    pub(super) fn new(comparison: &Comparison<'_>, boundaries: &[BoundaryReport], units: &Units<'_>) -> Self {
+        let Comparison { channel, horizon, .. } = *comparison;
+        let mut counted = vec![Vec::new(); units.len()];
+        let mut determinism = Determinism::default();
+        for boundary in boundaries {
+            counted[units.of(&boundary.recording)].extend(comparison.at(boundary).map(|sides| match sides {
+                Sides::Same => Counted::Same,
+                Sides::Rolled { before, after } => {
+                    determinism.see(&before);
+                    determinism.see(&after);
+                    let [pre, post] = [&before, &after].map(|rollouts| channel.counts(rollouts, horizon));
+                    let failed = |all: &[&RolloutReport], counts: &[u32]| (all.len() - counts.len()) as u32;
+                    let failed = FailedRollouts { pre: failed(&before, &pre), post: failed(&after, &post) };
+                    Counted::Rolled { before: pre, after: post, failed }
+                }
+            }));
+        }
+        let boundaries = counted.iter().map(Vec::len).max().unwrap_or_default() as u32;
+        let worst = WorstRecording { boundaries, bound: channel.bound(horizon) };
+        Self { units: counted, deterministic: determinism.is_seen(), worst }
+    }
+
+    /// The differences of the boundaries that are scored.
+    pub(super) fn differences(&self) -> Vec<Vec<Exact>> {
+        let of_unit = |unit: &Vec<Counted>| unit.iter().filter_map(|counted| counted.arms().difference()).collect();
+        self.units.iter().map(of_unit).collect()
+    }
+
+    /// The differences of all boundaries, had failed rollouts been as bad as can be.
+    pub(super) fn completed(&self) -> Recordings {
+        let completed = |counted: &Counted| {
+            completed_difference(&counted.arms(), counted.failed(), self.worst.bound, Completion::Adverse)
+        };
+        let units: Vec<Vec<_>> = self.units.iter().map(|unit| unit.iter().map(completed).collect()).collect();
+        Recordings::new(units.iter().map(Vec::as_slice))
+    }
+
+    /// With every failed rollout as good as can be after, and as bad before.
+    pub(super) fn favoured(&self) -> Self {
+        let of_unit = |unit: &Vec<Counted>| unit.iter().map(|counted| counted.favoured(self.worst.bound)).collect();
+        Self { units: self.units.iter().map(of_unit).collect(), ..*self }
+    }
+
+    pub(super) fn has_failures(&self) -> bool {
+        self.units.iter().flatten().any(|counted| counted.failed() != FailedRollouts { pre: 0, post: 0 })
+    }
+
+    /// At how many boundaries there is a difference.
+    pub(super) fn n_scored(&self) -> usize {
+        self.units.iter().flatten().filter(|counted| counted.arms().difference().is_some()).count()
+    }
+
+    /// How many units have such a boundary.
+    pub(super) fn n_units(&self) -> usize {
+        let is_scored = |unit: &&Vec<Counted>| unit.iter().any(|counted| counted.arms().difference().is_some());
+        self.units.iter().filter(is_scored).count()
+    }
+
+    /// The counts of what is one sample each, unit by unit: of a deterministic agent the first of each side.
+    pub(super) fn samples(&self) -> Vec<Vec<Arms<'_>>> {
+        let sample = |arms| match arms {
+            Arms::Rollouts { pre, post } if self.deterministic => {
+                Arms::Rollouts { pre: &pre[..pre.len().min(1)], post: &post[..post.len().min(1)] }
+            }
+            arms => arms,
+        };
+        self.units.iter().map(|unit| unit.iter().map(|counted| sample(counted.arms())).collect()).collect()
+    }
+
+    /// Whether there is a difference at these boundaries; `None` where a side has no rollouts anywhere.
+    pub(super) fn p_here(&self) -> Option<PValue> {
+        rollout_permutation_test(&self.samples().concat()).ok().map(|test| test.p)
+    }
+}
+
+/// Whether all rollouts of each arm are alike, though some arm has several.
+#[derive(Default)]
+struct Determinism {
+    several: bool,
+    differ: bool,
+}
+
+impl Determinism {
+    fn see(&mut self, arm: &[&RolloutReport]) {
+        self.several |= arm.len() > 1;
+        self.differ |= arm.windows(2).any(|pair| pair[0].rollout.actions != pair[1].rollout.actions);
+    }
+
+    fn is_seen(&self) -> bool {
+        self.several && !self.differ
+    }
+}
