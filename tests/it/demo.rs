@@ -55,6 +55,50 @@ fn the_readme_shows_what_the_demo_prints() {
 }
 
 #[test]
+fn the_walk_through_one_number_is_that_of_the_demo() {
+    let report = retrace(&["demo", "--json"]).json();
+    let walk = std::fs::read_to_string(root().join("docs/methods.md")).unwrap();
+    let walk = walk.split("\n## ").nth(1).unwrap();
+    let tail = &report["strategies"]["tail"]["inference"];
+    let boundaries = report["boundaries"].as_array().unwrap();
+    let deltas: Vec<_> = boundaries
+        .iter()
+        .map(|at| at["strategies"]["tail"]["scores"][4]["scored"]["delta"]["wasted"]["exact"].as_str().unwrap())
+        .collect();
+    let deltas: Vec<_> = deltas.chunks(4).map(|of_recording| of_recording.join(", ")).collect();
+    let high = format!("`{:+.3}`", tail["wasted"]["high"].as_f64().unwrap());
+    let interval = &report["strategies"]["tail"]["horizons"][4]["deltas"]["wasted"]["interval"];
+    let end = |end: &str| format!("{:+.3}", interval[end]["value"].as_f64().unwrap());
+    let said = [
+        deltas.join("; "),
+        tail["wasted"]["mean"]["exact"].as_str().unwrap().to_owned(),
+        tail["wasted"]["p_here"]["exact"].as_str().unwrap().to_owned(),
+        tail["wasted"]["p_here"]["adjusted"]["exact"].as_str().unwrap().to_owned(),
+        format!("p is {}", tail["wasted"]["p_new"]["exact"].as_str().unwrap()),
+        high,
+        format!("`[{},{}]`", end("low"), end("high")),
+    ];
+    let walk = walk.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in said {
+        assert!(walk.contains(&said), "{said}: {walk}");
+    }
+    assert!(walk.contains(&format!("**{}**", tail["verdict"].as_str().unwrap())), "{walk}");
+    let at = boundaries.iter().find(|at| at["recording"] == "shop-2" && at["cut"] == 27).unwrap();
+    let rollouts = at["pre"].as_array().unwrap().iter().chain(at["strategies"]["tail"]["post"].as_array().unwrap());
+    for rollout in rollouts {
+        let actions = rollout["actions"].as_array().unwrap().iter().map(|action| {
+            let arguments: serde_json::Value = serde_json::from_str(action["arguments"].as_str().unwrap()).unwrap();
+            let item = arguments["item"].as_str().map_or(String::new(), |item| format!(" {item}"));
+            let star = if action["refetch"] == true { "*" } else { "" };
+            let failed = if action["outcome"] == "ok" { "" } else { "!" };
+            format!("`{}{item}`{star}{failed}", action["name"].as_str().unwrap())
+        });
+        let actions = actions.collect::<Vec<_>>().join(", ");
+        assert!(walk.contains(&actions), "{actions}");
+    }
+}
+
+#[test]
 fn a_saved_demo_can_be_verified_again_and_gives_the_same_report() {
     let folder = tempfile::tempdir().unwrap();
     let report = retrace_in(folder.path(), &["demo", "--seed", "5", "--save", "shop", "--json"]).json();

@@ -194,10 +194,13 @@ fn failed_rollouts_widen_what_safety_rests_on_and_nothing_else() {
     assert!(failed.wasted.high_completed > failed.wasted.ends.high.unwrap() + 0.5, "{failed:?}");
 }
 
-/// Recordings of one boundary each, with the wasted actions of PRE and of each strategy there.
-fn of_counts(recordings: &[(&[u64], &[(&str, &[u64])])]) -> Verification {
+/// The wasted actions of PRE at a boundary, and of each strategy there.
+type Counts<'a> = (&'a [u64], &'a [(&'a str, &'a [u64])]);
+
+/// Recordings of one boundary each.
+fn of_counts(recordings: &[Counts<'_>]) -> Verification {
     let arm = |counts: &[u64]| counts.iter().map(|&wasted| rollout(wasted, false)).collect::<Vec<_>>();
-    let boundary = |(pre, strategies): &(&[u64], &[(&str, &[u64])])| {
+    let boundary = |(pre, strategies): &Counts<'_>| {
         let tested = strategies.iter().map(|(name, post)| {
             let post = arm(post);
             let compaction = if post.is_empty() || *name == "control" {
@@ -225,7 +228,7 @@ fn p_of(boundaries: &[Arms<'_>]) -> Option<Exact> {
 }
 
 /// Ends of rollouts that vary, so that the agent is not taken for deterministic.
-const HARMED: &[(&[u64], &[(&str, &[u64])])] = &[
+const HARMED: &[Counts<'static>] = &[
     (&[0, 1], &[("control", &[1, 0]), ("tail", &[3, 4]), ("kept", &[])]),
     (&[0, 0], &[("control", &[0, 0]), ("tail", &[2, 2]), ("kept", &[1, 2])]),
     (&[1, 0], &[("control", &[0, 1]), ("tail", &[3, 3]), ("kept", &[])]),
@@ -239,7 +242,7 @@ fn strategies_are_held_against_the_control_and_against_each_other() {
     let report = judged(of_counts(HARMED), Judging::default());
     let pairs: Vec<_> = report.contrasts.iter().map(|it| (&*it.strategy, &*it.against)).collect();
     assert_eq!(pairs, [("tail", "control"), ("kept", "control"), ("kept", "tail")]);
-    let arms = |of: fn(&(&'static [u64], &'static [(&'static str, &'static [u64])])) -> [&'static [u64]; 2]| {
+    let arms = |of: fn(&Counts<'static>) -> [&'static [u64]; 2]| {
         let counts =
             HARMED.iter().map(of).map(|arms| arms.map(|arm| arm.iter().map(|&n| n as u32).collect::<Vec<_>>()));
         counts.collect::<Vec<_>>()
