@@ -48,6 +48,22 @@ fn a_margin_makes_the_exit_code_a_gate() {
 }
 
 #[test]
+fn rules_that_do_not_go_together_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (rules, said) in [
+        ("stop_early = true\nunit = \"task\"", "the unit is the task"),
+        ("stop_early = true\npooled_baseline = true", "the baseline is pooled"),
+        ("unit = \"run\"", "unknown variant `run`, expected `recording` or `task`"),
+        ("star = true", "unknown field `star`"),
+    ] {
+        let config = format!("[verdict]\n{rules}\n[agent]\nmodel = \"sim:wander\"\n");
+        fs::write(folder.path().join("retrace.toml"), config).unwrap();
+        let error = retrace_in(folder.path(), &["verify"]).failed();
+        assert!(error.contains(said) && error.contains("hint: "), "{error}");
+    }
+}
+
+#[test]
 fn a_report_is_looked_at_in_other_ways() {
     let [verdicts, here, reference] =
         [&["demo"][..], &["demo", "--scope", "here"], &["demo", "--style", "reference"]].map(|args| retrace(args).ok());

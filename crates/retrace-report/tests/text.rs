@@ -98,6 +98,7 @@ fn verification(strategies: &[&str], boundaries: Vec<BoundaryOutcome>) -> Verifi
         n_left_out: 0,
         chain: false,
         judging: retrace_score::Judging::default(),
+        n_not_reached: 0,
         boundaries,
     }
 }

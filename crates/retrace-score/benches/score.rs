@@ -39,10 +39,10 @@ fn executed(n_calls: usize) -> HashSet<Signature> {
     (0..n_calls).map(|i| Signature::of("stock", &format!(r#"{{"item": {i}, "page": 1}}"#))).collect()
 }
 
-fn verification(n_boundaries: usize) -> Verification {
-    let names = ["control", "tail", "summary", "clear"].map(str::to_owned);
+/// Strategies, the first of which is the control if there are several, at boundaries spread over recordings.
+fn verification(names: &[&str], n_boundaries: usize, n_recordings: usize) -> Verification {
     let boundaries = (0..n_boundaries).map(|number| BoundaryOutcome {
-        recording: format!("r{}", number / 4),
+        recording: format!("r{}", number * n_recordings / n_boundaries),
         cut: number,
         executed: 20,
         executed_calls: Box::new(executed(20)),
@@ -54,15 +54,18 @@ fn verification(n_boundaries: usize) -> Verification {
             .enumerate()
             .map(|(i, name)| {
                 let size = Some(Size { events: 9, tokens: Tokens(900 + number as u64) });
-                let compaction =
-                    if i == 0 { Compaction::Unchanged } else { Compaction::Compacted { size, cached: None } };
+                let compaction = if i == 0 && names.len() > 1 {
+                    Compaction::Unchanged
+                } else {
+                    Compaction::Compacted { size, cached: None }
+                };
                 (
-                    name.clone(),
+                    (*name).to_owned(),
                     StrategyOutcome {
                         compaction,
                         lost_task: false,
                         spend: Spend::default(),
-                        post: arm(number + i * i),
+                        post: arm(number + 2 * (i + 1)),
                     },
                 )
             })
@@ -83,13 +86,14 @@ fn verification(n_boundaries: usize) -> Verification {
         token_counter: "characters / 4".to_owned(),
         model: None,
         boundaries: boundaries.collect(),
-        recordings: (0..n_boundaries.div_ceil(4)).map(recording).collect(),
-        control: Some("control".to_owned()),
-        strategies: names.into(),
+        recordings: (0..n_recordings).map(recording).collect(),
+        control: (names.len() > 1).then(|| names[0].to_owned()),
+        strategies: names.iter().map(|&name| name.to_owned()).collect(),
         unusable: Vec::new(),
         n_left_out: 0,
         chain: false,
         judging: retrace_score::Judging::default(),
+        n_not_reached: 0,
     }
 }
 
@@ -99,13 +103,24 @@ fn score_boundary_of_3_and_3_rollouts_behind_calls(bencher: Bencher, n_calls: us
     bencher.bench(|| score_boundary(&pre, &post, &executed, &[1, 2, 3, 4, 5]));
 }
 
+const FOUR: [&str; 4] = ["control", "tail", "summary", "clear"];
+
 /// Rollouts of five actions, so that all horizons beyond are alike.
 #[divan::bench]
 fn report_of_4_strategies_x_12_boundaries_to_horizon_1000(bencher: Bencher) {
-    bencher.with_inputs(|| Verification { horizon: 1_000, ..verification(12) }).bench_values(Report::new);
+    bencher.with_inputs(|| Verification { horizon: 1_000, ..verification(&FOUR, 12, 3) }).bench_values(Report::new);
 }
 
 #[divan::bench(args = [12, 100])]
 fn report_of_4_strategies_x_3_samples_at_boundaries(bencher: Bencher, n_boundaries: usize) {
-    bencher.with_inputs(|| verification(n_boundaries)).bench_values(Report::new);
+    bencher.with_inputs(|| verification(&FOUR, n_boundaries, n_boundaries / 4)).bench_values(Report::new);
+}
+
+/// Boundaries, and the recordings they come from.
+const SIZES: [(usize, usize); 5] = [(12, 3), (12, 12), (400, 100), (1_000, 250), (1_000, 20)];
+
+/// All that a report says of one strategy: the counts of five horizons, means, bootstraps, tests, intervals and the verdict.
+#[divan::bench(args = SIZES)]
+fn report_of_1_strategy_x_3_samples(bencher: Bencher, (n_boundaries, n_recordings): (usize, usize)) {
+    bencher.with_inputs(|| verification(&["tail"], n_boundaries, n_recordings)).bench_values(Report::new);
 }

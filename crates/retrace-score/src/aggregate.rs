@@ -47,6 +47,7 @@ impl Report {
             units: &units,
             horizon: verification.horizon,
             judging: &verification.judging,
+            stopped: verification.n_not_reached > 0,
         };
         let (mut inferences, contrasts) = (judged.infer(), judged.contrasts());
         let strategies = verification.strategies.iter().map(|name| {
@@ -68,6 +69,7 @@ impl Report {
             n_left_out: verification.n_left_out,
             chain: verification.chain,
             judging: verification.judging,
+            n_not_reached: verification.n_not_reached,
             pre: pre.finish(),
             strategies,
             contrasts,

@@ -73,6 +73,9 @@ pub struct ChannelInference {
     pub p_here: Option<Test>,
     /// Whether there is one on recordings not yet made.
     pub p_new: Test,
+    /// Where the run may stop early: the greatest evidence of harm after any recording, of which `p_new` is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<f64>,
     /// The least p that as many recordings can give.
     #[serde(serialize_with = "number::exact")]
     pub p_new_floor: Exact,
@@ -169,6 +172,8 @@ pub(crate) struct Judged<'a> {
     /// The full one.
     pub(crate) horizon: usize,
     pub(crate) judging: &'a Judging,
+    /// Whether the run stopped before its last recording.
+    pub(crate) stopped: bool,
 }
 
 impl Judged<'_> {
@@ -185,12 +190,18 @@ impl Judged<'_> {
         let of_control = test(control.iter().flat_map(|(_, columns)| columns.clone()).collect(), Family::Alone);
         let gate: Vec<_> = of_control.iter().filter_map(|tested| Some(tested.here.as_ref()?.upper())).collect();
         let gate_fired = control_gate(&gate).fired;
-        let family = test(family.into_iter().flatten().collect(), Family::Together);
+        let mut family = test(family.into_iter().flatten().collect(), Family::Together);
+        if self.judging.stop_early {
+            let columns = family.len() as u32;
+            family.iter_mut().for_each(|tested| tested.look_at_any_time(columns));
+        }
         let names = names.into_iter().chain(control.iter().map(|(name, _)| *name));
         let tested = family.chunks_exact(2).chain(of_control.chunks_exact(2));
         let despite_failures = despite_failures.into_iter().map(Some).chain(std::iter::repeat(None));
         let inferred = names.zip(tested).zip(despite_failures).map(|((name, tested), despite_failures)| {
             let margins = [self.judging.margins.wasted, self.judging.margins.stopped];
+            // An upper end is no limit any more where it was looked for until harm was found.
+            let margins = margins.map(|margin| margin.filter(|_| !self.stopped));
             let evidence = |(tested, margin): (&Tested, _)| tested.evidence(margin, self.judging.strict, safety);
             let evidence: Vec<_> = tested.iter().zip(margins).map(evidence).collect();
             let verdict = verdict(gate_fired, &evidence, Level::PERCENT_95);

@@ -41,6 +41,8 @@ pub struct Verification {
     pub chain: bool,
     /// How strategies are judged.
     pub judging: Judging,
+    /// How many recordings with boundaries were not reached, since the run stopped early.
+    pub n_not_reached: usize,
     /// What came out, in the order it is reported.
     pub boundaries: Vec<BoundaryOutcome>,
 }

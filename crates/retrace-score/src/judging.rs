@@ -22,6 +22,10 @@ pub struct Judging {
     /// Whether the control's rollouts count as rollouts of the raw history, which they are: the baseline then has twice as
     /// many.
     pub pooled_baseline: bool,
+    /// Whether the run looks after every recording, and stops when harm of every strategy is shown. Harm on new recordings is
+    /// then shown by [evidence](crate::EarlyStop) that may be looked at at any time, and nothing is tested at these
+    /// boundaries.
+    pub stop_early: bool,
 }
 
 /// The greatest mean differences that are acceptable.

@@ -153,6 +153,7 @@ fn verification() -> impl Strategy<Value = Verification> {
             n_left_out: 0,
             chain: false,
             judging: crate::Judging::default(),
+            n_not_reached: 0,
             boundaries,
         }
     })

@@ -41,6 +41,7 @@
 mod aggregate;
 mod burden;
 mod delta;
+mod early;
 mod errors;
 mod executed;
 mod inference;
@@ -58,6 +59,7 @@ pub use burden::{Burden, Burdens, Key};
 pub use delta::{
     ArmMeans, Channels, Delta, HorizonScore, Score, ScoreError, Side, Unscored, score_boundary, score_boundary_by,
 };
+pub use early::EarlyStop;
 pub use errors::{ErrorCount, Place};
 pub use executed::{Executed, ExecutedCalls};
 pub use inference::{

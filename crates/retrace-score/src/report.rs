@@ -53,6 +53,8 @@ pub struct Report {
     pub chain: bool,
     /// How strategies are judged.
     pub judging: Judging,
+    /// How many recordings with boundaries were not reached, since the run stopped early.
+    pub n_not_reached: usize,
     /// The rollouts from raw histories, of all boundaries and once for all strategies.
     pub pre: ArmReport,
     /// What came out for each strategy, in the user's order.

@@ -129,6 +129,7 @@ impl ScoreInput {
             n_left_out: 0,
             chain: false,
             judging: crate::Judging::default(),
+            n_not_reached: 0,
             boundaries,
         }
     }

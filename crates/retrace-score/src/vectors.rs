@@ -211,6 +211,7 @@ fn vectors_of_whole_verifications() {
             n_left_out: 0,
             chain: false,
             judging: crate::Judging::default(),
+            n_not_reached: 0,
             boundaries,
         })
         .unwrap();

@@ -2,15 +2,17 @@
 //!
 //! Boundaries are taken in order. A boundary's rollouts start when all its compactions are there, ahead of the
 //! compactions of later boundaries, so that only a few compacted histories exist at a time. In a chain, a compaction also
-//! waits for that of the boundary before, whose history it goes on from.
+//! waits for that of the boundary before, whose history it goes on from. Where a run may stop early, a recording waits until
+//! the one before is done.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use retrace_env::check_rebuilds;
 use retrace_events::{Arm, History, Rollout, RolloutKey};
-use retrace_score::{BoundaryOutcome, Compaction, StrategyOutcome};
+use retrace_score::{BoundaryOutcome, Compaction, EarlyStop, StrategyOutcome};
 use retrace_strategies::go_on;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -25,6 +27,8 @@ use crate::seeds;
 /// What came out at the boundaries, in their order.
 pub(crate) struct Outcome {
     pub(crate) boundaries: Vec<BoundaryOutcome>,
+    /// How many recordings with boundaries were not reached, since the run stopped early.
+    pub(crate) n_not_reached: usize,
     /// What showed that an environment does not rebuild its world, by the index of the recording.
     pub(crate) shared_worlds: Vec<(usize, String)>,
 }
@@ -41,7 +45,16 @@ enum Done {
     RolledOut { site: usize, key: RolloutKey, rollout: Rollout },
 }
 
+impl Job {
+    fn site(&self) -> usize {
+        match self {
+            Self::CheckRebuilds { site } | Self::Compact { site, .. } | Self::RollOut { site, .. } => *site,
+        }
+    }
+}
+
 /// A boundary while it is worked on.
+#[derive(Default)]
 struct Progressing {
     compactions: IndexMap<String, Option<CompactionOutcome>>,
     rollouts: IndexMap<Arm, Vec<Option<Rollout>>>,
@@ -54,10 +67,11 @@ pub(crate) async fn run(
     control: Option<&str>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Outcome {
-    let mut outcome = Outcome { boundaries: Vec::new(), shared_worlds: Vec::new() };
+    let mut outcome = Outcome { boundaries: Vec::new(), n_not_reached: 0, shared_worlds: Vec::new() };
     let mut states: Vec<_> = sites.iter().map(|_| Progressing::new(setup)).collect();
+    let mut looks = setup.settings.judging.stop_early.then(|| Looks::new(setup, control));
     let usable = sites.iter().enumerate().filter(|(_, site)| site.unusable.is_none());
-    let mut upcoming = usable.flat_map(|(index, site)| {
+    let upcoming = usable.flat_map(|(index, site)| {
         let check = site.checks_rebuilds.then_some(Job::CheckRebuilds { site: index });
         // All but the first boundary of a chain wait for the one before.
         let starts = !setup.settings.chain || previous(sites, index).is_none();
@@ -69,12 +83,21 @@ pub(crate) async fn run(
         });
         check.into_iter().chain(compactions)
     });
+    let mut upcoming = upcoming.peekable();
     let mut ready: VecDeque<Job> = VecDeque::new();
     let mut links: VecDeque<Job> = VecDeque::new();
     let mut running = JoinSet::new();
     loop {
         while running.len() < setup.settings.concurrency {
-            let Some(job) = ready.pop_front().or_else(|| links.pop_front()).or_else(|| upcoming.next()) else { break };
+            let idle = running.is_empty();
+            let may_start = |job: &Job| match &mut looks {
+                None => true,
+                Some(looks) => {
+                    looks.lets(job.site(), sites) || idle && looks.look(job.site(), sites, &mut states, &mut outcome)
+                }
+            };
+            let next = || upcoming.next_if(may_start);
+            let Some(job) = ready.pop_front().or_else(|| links.pop_front()).or_else(next) else { break };
             running.spawn(work(Arc::clone(setup), Arc::clone(sites), job).in_current_span());
         }
         let done = match running.join_next().await {
@@ -122,8 +145,56 @@ pub(crate) async fn run(
         }
     }
     drop(upcoming);
-    outcome.boundaries = states.into_iter().zip(sites.iter()).map(|(state, site)| state.into_outcome(site)).collect();
+    if outcome.n_not_reached > 0 {
+        let n_boundaries = sites[outcome.boundaries.len()..].iter().filter(|site| site.unusable.is_none()).count();
+        let n_rollouts = n_boundaries * (1 + setup.strategies.len()) * setup.settings.samples as usize;
+        progress(Progress::NotNeeded { n_rollouts });
+    } else {
+        finish(&mut outcome, &mut states, sites, sites.len());
+    }
     outcome
+}
+
+/// Makes outcomes of the boundaries before this one.
+fn finish(outcome: &mut Outcome, states: &mut [Progressing], sites: &[Site], before: usize) {
+    let finished = outcome.boundaries.len()..before;
+    outcome.boundaries.extend(finished.map(|site| mem::take(&mut states[site]).into_outcome(&sites[site])));
+}
+
+/// Where a run may stop early: what has been seen after each recording.
+struct Looks {
+    early: EarlyStop,
+    /// The recording that is at work.
+    recording: Option<usize>,
+}
+
+impl Looks {
+    fn new(setup: &Setup, control: Option<&str>) -> Self {
+        let judged = setup.strategies.keys().filter(|name| control != Some(name)).cloned();
+        Self { early: EarlyStop::new(judged, setup.settings.horizon), recording: None }
+    }
+
+    /// Whether a boundary is of the recording that is at work.
+    fn lets(&self, site: usize, sites: &[Site]) -> bool {
+        self.recording == Some(sites[site].recording)
+    }
+
+    /// Looks at what has come out before the recording of a boundary, all of which is done, and says whether that recording is
+    /// to be run.
+    fn look(&mut self, site: usize, sites: &[Site], states: &mut [Progressing], outcome: &mut Outcome) -> bool {
+        let recording = sites[site].recording;
+        let first = (0..=site).rev().take_while(|&other| sites[other].recording == recording).last().unwrap_or(site);
+        let n_seen = outcome.boundaries.len();
+        finish(outcome, states, sites, first);
+        self.early.add(&outcome.boundaries[n_seen..]);
+        if self.early.is_over() {
+            let left = sites[first..].chunk_by(|one, next| one.recording == next.recording);
+            outcome.n_not_reached = left.count();
+            return false;
+        }
+        self.recording = Some(recording);
+        true
+    }
 }
 
 async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {

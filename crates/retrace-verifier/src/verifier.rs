@@ -168,6 +168,7 @@ impl Verifier {
             n_left_out,
             chain: setup.settings.chain,
             judging: setup.settings.judging,
+            n_not_reached: outcome.n_not_reached,
             boundaries: outcome.boundaries,
         })
     }

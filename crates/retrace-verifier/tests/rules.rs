@@ -4,6 +4,8 @@
 
 #[path = "rules/chains.rs"]
 mod chains;
+#[path = "rules/early.rs"]
+mod early;
 #[path = "rules/memory.rs"]
 mod memory;
 #[path = "rules/refusals.rs"]

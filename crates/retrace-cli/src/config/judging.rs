@@ -44,11 +44,24 @@ pub(crate) struct VerdictConfig {
     strict: bool,
     familywise: bool,
     pooled_baseline: bool,
+    stop_early: bool,
 }
 
 impl VerdictConfig {
-    pub(crate) fn judging(self, margins: Margins) -> Judging {
-        let Self { unit, strict, familywise, pooled_baseline } = self;
-        Judging { margins, unit, strict, familywise, pooled_baseline }
+    pub(crate) fn judging(self, margins: Margins) -> anyhow::Result<Judging> {
+        let Self { unit, strict, familywise, pooled_baseline, stop_early } = self;
+        if stop_early && unit == Unit::Task {
+            return Err(hinted(
+                "`verdict.stop_early` looks after every recording, and the unit is the task",
+                "leave one of the two out",
+            ));
+        }
+        if stop_early && pooled_baseline {
+            return Err(hinted(
+                "`verdict.stop_early` holds strategies against PRE alone, and the baseline is pooled",
+                "leave one of the two out",
+            ));
+        }
+        Ok(Judging { margins, unit, strict, familywise, pooled_baseline, stop_early })
     }
 }

@@ -105,6 +105,12 @@ fn reach(inference: &Inference, report: &Report) -> String {
     let (one, many) = unit_words(report.judging.unit);
     let n = inference.n_units;
     let mut sentences = Vec::new();
+    if report.n_not_reached > 0 {
+        sentences.push(format!(
+            "Stopped early, with {} not run: harm of every strategy is shown.",
+            counted(report.n_not_reached, "recording", "recordings")
+        ));
+    }
     if n < FEWEST_UNITS {
         let floor = Exact::new(2.into(), (1_u64 << n).into());
         sentences.push(format!(
@@ -159,6 +165,11 @@ fn rules(report: &Report) -> impl Iterator<Item = String> {
                  `unit = \"task\"` in `[verdict]` speaks of other tasks.",
         ),
         (judging.pooled_baseline, "The baseline is PRE and the rollouts of the control together."),
+        (
+            judging.stop_early,
+            "The run might stop after every recording: p new is made of evidence that may be looked at at any time, \
+                 and nothing is tested at these boundaries. Intervals are those of a run of this length.",
+        ),
         (judging.strict, "Strict: WORSE takes a limit above zero that holds for every distribution, too."),
         (judging.familywise, "Familywise: WITHIN MARGIN of all strategies holds together with 97.5% confidence."),
     ];

@@ -70,6 +70,7 @@ fn verification(boundaries: Vec<(&[&str], StrategyOutcome, StrategyOutcome)>) ->
         n_left_out: 0,
         chain: false,
         judging: crate::Judging::default(),
+        n_not_reached: 0,
     }
 }
 

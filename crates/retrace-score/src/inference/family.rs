@@ -8,6 +8,7 @@ use retrace_stats::{
 
 use super::comparison::Column;
 use super::{ChannelInference, Components, Described, Ends, Intervals, TInterval, Test};
+use crate::early::Evidence;
 use crate::judging::Scope;
 
 /// Fewer units than these can show no harm on others, however great it is.
@@ -31,6 +32,7 @@ pub(super) struct Tested {
     new: SignFlipTest,
     new_adjusted: Exact,
     flips: FlipInterval,
+    evidence: Option<Evidence>,
 }
 
 /// Tests columns: at the boundaries adjusted by Holm, since what was refused tells nothing; for new recordings by flipping all
@@ -62,12 +64,23 @@ pub(super) fn test(columns: Vec<Column>, family: Family) -> Vec<Tested> {
             Some(joint) => joint.intervals[index].clone(),
             None => flip_interval(&recordings, Level::PERCENT_95),
         };
-        Tested { column, here, here_adjusted, recordings, new, new_adjusted, flips }
+        Tested { column, here, here_adjusted, recordings, new, new_adjusted, flips, evidence: None }
     });
     tested.collect()
 }
 
 impl Tested {
+    /// Puts evidence that may be looked at after every recording, among so many columns, in the place of the tests, which may
+    /// not.
+    pub(super) fn look_at_any_time(&mut self, columns: u32) {
+        let mut evidence = Evidence::new(self.column.worst.bound);
+        self.column.differences().iter().for_each(|recording| evidence.add(recording));
+        (self.here, self.here_adjusted) = (None, None);
+        self.new.p = evidence.p(1);
+        self.new_adjusted = evidence.p(columns).upper();
+        self.evidence = Some(evidence);
+    }
+
     fn mean(&self) -> Exact {
         self.recordings.mean().unwrap_or_default()
     }
@@ -111,6 +124,7 @@ impl Tested {
             each_once: self.recordings.each_once().unwrap_or_default(),
             p_here: self.here.clone().zip(self.here_adjusted.clone()).map(|(p, adjusted)| Test { p, adjusted }),
             p_new: Test { p: self.new.p.clone(), adjusted: self.new_adjusted.clone() },
+            evidence: self.evidence.map(Evidence::greatest),
             p_new_floor: self.new.p_floor(),
             ends: ends(&self.recordings, &self.flips, bounded.as_ref()),
             high_completed,

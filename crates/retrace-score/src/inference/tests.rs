@@ -84,6 +84,7 @@ fn verification(recordings: Vec<Vec<Boundary>>) -> Verification {
         n_left_out: 0,
         chain: false,
         judging: Judging::default(),
+        n_not_reached: 0,
         boundaries,
     }
 }
