@@ -8,7 +8,8 @@
 //! * [`fixtures`]: made-up inputs, written from builders;
 //! * [`ci`]: all checks, one after the other;
 //! * [`adapters`]: programs of `examples/` over the real libraries, which is no check of ci, since it needs a network;
-//! * [`live`]: retrace with real parts, and what came out kept in `docs/live/`; no check of ci either.
+//! * [`live`]: retrace with real parts, and what came out kept in `docs/live/`; no check of ci either;
+//! * [`peers`]: our work timed beside that of other programs, on the same data; no check of ci either.
 
 pub mod adapters;
 pub mod ci;
@@ -18,6 +19,7 @@ pub mod fixtures;
 pub mod generated;
 mod install;
 pub mod live;
+pub mod peers;
 pub mod tidy;
 pub mod workspace;
 

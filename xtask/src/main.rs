@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use xtask::workspace::root;
-use xtask::{Finding, adapters, ci, copies, fixtures, live, tidy};
+use xtask::{Finding, adapters, ci, copies, fixtures, live, peers, tidy};
 
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
@@ -25,6 +25,8 @@ Commands:
   live [STEP...]       runs retrace with real parts, and keeps what comes out in `docs/live/`;
                        needs what its steps are over, and once a network. Steps: airline, files,
                        model
+  peers stats          times our statistics beside ag2's verifier and scipy, on the same data in
+                       one run; needs Python and, once, a network
 
 With --check nothing is written: what has drifted, is missing or does not belong is listed.
 
@@ -40,6 +42,7 @@ enum Command {
     Ci,
     Adapters,
     Live { steps: Vec<String> },
+    PeersOfStats,
     Help,
 }
 
@@ -72,6 +75,7 @@ fn parse(args: &[&str]) -> Option<Command> {
         ["live", steps @ ..] if !steps.iter().any(|step| step.starts_with('-')) => {
             Some(Command::Live { steps: steps.iter().map(ToString::to_string).collect() })
         }
+        ["peers", "stats"] => Some(Command::PeersOfStats),
         ["help" | "--help" | "-h"] => Some(Command::Help),
         _ => None,
     }
@@ -92,6 +96,7 @@ fn run(command: Command) -> Result<bool> {
             live::run(&root, &steps.iter().map(String::as_str).collect::<Vec<_>>())?;
             true
         }
+        Command::PeersOfStats => peers::stats(&root)?,
         Command::Help => {
             println!("{HELP}");
             true
