@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use xtask::workspace::root;
-use xtask::{Finding, adapters, ci, copies, fixtures, live, tidy};
+use xtask::{Finding, adapters, calibrate, ci, copies, fixtures, live, tidy};
 
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
@@ -25,6 +25,10 @@ Commands:
   live [STEP...]       runs retrace with real parts, and keeps what comes out in `docs/live/`;
                        needs what its steps are over, and once a network. Steps: airline, files,
                        model
+  calibrate [--runs N] [--seed N] [--threads N] [--check]
+                       puts our own procedures through simulated verifications, and writes how
+                       often they err to `docs/methods.md`; takes minutes. Finds fault where an
+                       error is more common than promised
 
 With --check nothing is written: what has drifted, is missing or does not belong is listed.
 
@@ -40,6 +44,8 @@ enum Command {
     Ci,
     Adapters,
     Live { steps: Vec<String> },
+    Calibrate { options: Vec<String> },
+    CheckCalibration,
     Help,
 }
 
@@ -72,6 +78,10 @@ fn parse(args: &[&str]) -> Option<Command> {
         ["live", steps @ ..] if !steps.iter().any(|step| step.starts_with('-')) => {
             Some(Command::Live { steps: steps.iter().map(ToString::to_string).collect() })
         }
+        ["calibrate", "--check"] => Some(Command::CheckCalibration),
+        ["calibrate", options @ ..] if !options.contains(&"--check") => {
+            Some(Command::Calibrate { options: options.iter().map(ToString::to_string).collect() })
+        }
         ["help" | "--help" | "-h"] => Some(Command::Help),
         _ => None,
     }
@@ -92,6 +102,8 @@ fn run(command: Command) -> Result<bool> {
             live::run(&root, &steps.iter().map(String::as_str).collect::<Vec<_>>())?;
             true
         }
+        Command::Calibrate { options } => calibrate::write(&root, &options)?,
+        Command::CheckCalibration => all_is_well("calibrate", &calibrate::check(&root)?),
         Command::Help => {
             println!("{HELP}");
             true
@@ -124,7 +136,14 @@ mod tests {
 
     #[test]
     fn arguments_that_name_no_command_are_no_command() {
-        for args in [&[][..], &["tidy", "--check"], &["vectors", "--chek"], &["tydi"], &["ci", "ci"]] {
+        for args in [
+            &[][..],
+            &["tidy", "--check"],
+            &["vectors", "--chek"],
+            &["calibrate", "--check", "--runs"],
+            &["tydi"],
+            &["ci", "ci"],
+        ] {
             assert!(parse(args).is_none(), "{args:?}");
         }
     }
@@ -145,5 +164,7 @@ mod tests {
         assert!(matches!(parse(&["vectors"]), Some(Command::Vectors { check: false })));
         assert!(matches!(parse(&["vectors", "--check"]), Some(Command::Vectors { check: true })));
         assert!(matches!(parse(&["fixtures", "--check"]), Some(Command::Fixtures { check: true })));
+        assert!(matches!(parse(&["calibrate", "--check"]), Some(Command::CheckCalibration)));
+        assert!(matches!(parse(&["calibrate", "--runs", "9"]), Some(Command::Calibrate { .. })));
     }
 }
