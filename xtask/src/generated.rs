@@ -1,4 +1,4 @@
-//! Folders whose files a command makes: writing them, and finding what has drifted.
+//! What a command makes: folders of files and parts of files, writing them, and finding what has drifted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -77,6 +77,69 @@ impl Generated {
         }
         findings.sort();
         Ok(findings)
+    }
+}
+
+/// A command and the part of a file that it alone fills: what stands between two lines.
+#[derive(Debug, Clone, Copy)]
+pub struct Section {
+    /// What to run to make the part anew.
+    pub command: &'static str,
+    /// The file, from the root of the workspace.
+    pub place: &'static str,
+    /// The line before the part.
+    pub begin: &'static str,
+    /// The line after it.
+    pub end: &'static str,
+}
+
+impl Section {
+    /// What stands there.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or has no such part.
+    pub fn read(&self, root: &Path) -> Result<String> {
+        let text = self.file(root)?;
+        let (from, to) = self.part(&text)?;
+        Ok(text[from..to].to_owned())
+    }
+
+    /// Puts `contents` there.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or written, or has no such part.
+    pub fn write(&self, root: &Path, contents: &str) -> Result<()> {
+        let mut text = self.file(root)?;
+        let (from, to) = self.part(&text)?;
+        text.replace_range(from..to, contents);
+        fs::write(root.join(self.place), text).with_context(|| format!("failed to write `{}`", self.place))
+    }
+
+    /// The finding, if something other than `contents` stands there.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or has no such part.
+    pub fn drift(&self, root: &Path, contents: &str) -> Result<Option<Finding>> {
+        let same = self.read(root)? == contents;
+        Ok((!same).then(|| Finding::new(self.place, format!("has drifted: run `{}`", self.command))))
+    }
+
+    fn file(&self, root: &Path) -> Result<String> {
+        fs::read_to_string(root.join(self.place)).with_context(|| format!("failed to read `{}`", self.place))
+    }
+
+    /// From where to where it is.
+    fn part(&self, text: &str) -> Result<(usize, usize)> {
+        let after = |line: &str, from: usize| {
+            let line = format!("{line}\n");
+            let at = from + text[from..].find(&line)?;
+            Some((at, at + line.len()))
+        };
+        let part = after(self.begin, 0).and_then(|(_, from)| Some((from, after(self.end, from)?.0)));
+        part.with_context(|| format!("`{}` lacks the line `{}` or, after it, `{}`", self.place, self.begin, self.end))
     }
 }
 
@@ -172,6 +235,31 @@ mod tests {
     fn a_folder_that_is_not_there_is_missing_files_and_no_error() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(drift(root.path(), &files(&[("made/a.txt", "a")])), ["made/a.txt: is missing: run `make it`"]);
+    }
+
+    const PART: Section = Section { command: "make it", place: "a.md", begin: "<!-- from -->", end: "<!-- to -->" };
+
+    #[test]
+    fn only_what_stands_between_the_lines_is_written() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("a.md");
+        fs::write(&file, "before\n<!-- from -->\nold\n<!-- to -->\nafter\n").unwrap();
+        assert_eq!(PART.read(root.path()).unwrap(), "old\n");
+        let drifted = PART.drift(root.path(), "new\n").unwrap().unwrap();
+        assert_eq!(drifted.to_string(), "a.md: has drifted: run `make it`");
+        PART.write(root.path(), "new\n").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "before\n<!-- from -->\nnew\n<!-- to -->\nafter\n");
+        assert_eq!(PART.drift(root.path(), "new\n").unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_without_the_lines_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        for text in ["", "<!-- from -->\n", "<!-- to -->\n<!-- from -->\n"] {
+            fs::write(root.path().join("a.md"), text).unwrap();
+            assert!(PART.write(root.path(), "new\n").is_err(), "{text}");
+            assert_eq!(fs::read_to_string(root.path().join("a.md")).unwrap(), text);
+        }
     }
 
     #[test]

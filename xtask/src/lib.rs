@@ -10,8 +10,10 @@
 //! * [`adapters`]: programs of `examples/` over the real libraries, which is no check of ci, since it needs a network;
 //! * [`live`]: retrace with real parts, and what came out kept in `docs/live/`; no check of ci either;
 //! * [`peers`]: our work timed beside that of other programs, on the same data; no check of ci either.
+//! * [`calibrate`]: our own procedures put through simulations, and how often they err kept in `docs/methods.md`; nor this.
 
 pub mod adapters;
+pub mod calibrate;
 pub mod ci;
 pub mod copies;
 pub mod finding;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use xtask::workspace::root;
-use xtask::{Finding, adapters, ci, copies, fixtures, live, peers, tidy};
+use xtask::{Finding, adapters, calibrate, ci, copies, fixtures, live, peers, tidy};
 
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
@@ -27,6 +27,10 @@ Commands:
                        model
   peers stats          times our statistics beside ag2's verifier and scipy, on the same data in
                        one run; needs Python and, once, a network
+  calibrate [--runs N] [--seed N] [--threads N] [--check]
+                       puts our own procedures through simulated verifications, and writes how
+                       often they err to `docs/methods.md`; takes minutes. Finds fault where an
+                       error is more common than promised
 
 With --check nothing is written: what has drifted, is missing or does not belong is listed.
 
@@ -43,6 +47,8 @@ enum Command {
     Adapters,
     Live { steps: Vec<String> },
     PeersOfStats,
+    Calibrate { options: Vec<String> },
+    CheckCalibration,
     Help,
 }
 
@@ -76,6 +82,10 @@ fn parse(args: &[&str]) -> Option<Command> {
             Some(Command::Live { steps: steps.iter().map(ToString::to_string).collect() })
         }
         ["peers", "stats"] => Some(Command::PeersOfStats),
+        ["calibrate", "--check"] => Some(Command::CheckCalibration),
+        ["calibrate", options @ ..] if !options.contains(&"--check") => {
+            Some(Command::Calibrate { options: options.iter().map(ToString::to_string).collect() })
+        }
         ["help" | "--help" | "-h"] => Some(Command::Help),
         _ => None,
     }
@@ -97,6 +107,8 @@ fn run(command: Command) -> Result<bool> {
             true
         }
         Command::PeersOfStats => peers::stats(&root)?,
+        Command::Calibrate { options } => calibrate::write(&root, &options)?,
+        Command::CheckCalibration => all_is_well("calibrate", &calibrate::check(&root)?),
         Command::Help => {
             println!("{HELP}");
             true
@@ -129,7 +141,14 @@ mod tests {
 
     #[test]
     fn arguments_that_name_no_command_are_no_command() {
-        for args in [&[][..], &["tidy", "--check"], &["vectors", "--chek"], &["tydi"], &["ci", "ci"]] {
+        for args in [
+            &[][..],
+            &["tidy", "--check"],
+            &["vectors", "--chek"],
+            &["calibrate", "--check", "--runs"],
+            &["tydi"],
+            &["ci", "ci"],
+        ] {
             assert!(parse(args).is_none(), "{args:?}");
         }
     }
@@ -150,5 +169,7 @@ mod tests {
         assert!(matches!(parse(&["vectors"]), Some(Command::Vectors { check: false })));
         assert!(matches!(parse(&["vectors", "--check"]), Some(Command::Vectors { check: true })));
         assert!(matches!(parse(&["fixtures", "--check"]), Some(Command::Fixtures { check: true })));
+        assert!(matches!(parse(&["calibrate", "--check"]), Some(Command::CheckCalibration)));
+        assert!(matches!(parse(&["calibrate", "--runs", "9"]), Some(Command::Calibrate { .. })));
     }
 }

@@ -8,12 +8,19 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct Draws(ChaCha8Rng);
 
 impl Draws {
-    /// The draws of a seed: the ChaCha key stream with 8 rounds, of which the first 8 of the 32 key bytes are the seed,
-    /// least significant first, and the others zero.
+    /// The draws of a seed: those of the key that is the seed and three zeros.
     pub fn new(seed: u64) -> Self {
-        let mut key = [0; 32];
-        key[..8].copy_from_slice(&seed.to_le_bytes());
-        Self(ChaCha8Rng::from_seed(key))
+        Self::keyed([seed, 0, 0, 0])
+    }
+
+    /// The draws of a key, such as a seed and what they are for: the ChaCha key stream with 8 rounds, whose 32 key bytes are
+    /// these numbers, each with its least significant byte first. Other keys have other draws, all of them independent.
+    pub fn keyed(key: [u64; 4]) -> Self {
+        let mut bytes = [0; 32];
+        for (bytes, number) in bytes.chunks_exact_mut(8).zip(key) {
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+        Self(ChaCha8Rng::from_seed(bytes))
     }
 
     /// Any number.
@@ -60,6 +67,18 @@ mod tests {
         }
         assert_eq!(draws.pick::<u8>(&[]), None);
         assert_eq!(draws.below(0), 0);
+    }
+
+    #[test]
+    fn every_number_of_a_key_counts_and_a_seed_is_a_key() {
+        let mut firsts: Vec<u64> = (0..4)
+            .map(|place| std::array::from_fn(|index| u64::from(index == place)))
+            .map(|key| Draws::keyed(key).any())
+            .collect();
+        assert_eq!(firsts[0], Draws::new(1).any());
+        firsts.sort_unstable();
+        firsts.dedup();
+        assert_eq!(firsts.len(), 4);
     }
 
     #[test]

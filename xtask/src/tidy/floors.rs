@@ -55,6 +55,8 @@ pub const HOUSE: &[Room] = &[
     room(5, "retrace-command", &["retrace-events", "retrace-model", "retrace-env", "retrace-strategies",
                                  "retrace-agent", "retrace-process"]),
     roof(6, "retrace-cli"),
+    room(7, "retrace-calibration", &["retrace-events", "retrace-stats", "retrace-score", "retrace-strategies",
+                                     "retrace-sim", "retrace-verifier"]),
     room(7, "retrace-tests", &["retrace-cli"]),
     room(7, "xtask", &[]),
 ];
