@@ -6,7 +6,7 @@ use crate::part::{Part, PartBody, ToolCall};
 use crate::raw::{Extra, Raw};
 
 /// One event of a recorded run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// What the user, or the harness on the user's channel, said.
     Request(Request),
@@ -21,7 +21,7 @@ pub enum Event {
 }
 
 /// What the user, or the harness on the user's channel, said.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Text, system prompts and media.
     pub content: Vec<Part>,
@@ -30,7 +30,7 @@ pub struct Request {
 }
 
 /// One answer of the model.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
     /// Text, thinking and tool calls.
     pub content: Vec<Part>,
@@ -45,7 +45,7 @@ pub struct Response {
 }
 
 /// The results of the calls of a response.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolResults {
     /// One result a call, in any order.
     pub results: Vec<ToolResult>,
@@ -54,7 +54,7 @@ pub struct ToolResults {
 }
 
 /// What came back from one tool call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
     /// The id of the call it answers; not unique, see [`pair`](crate::pairing::pair).
     pub call_id: String,
@@ -75,7 +75,7 @@ pub struct ToolResult {
 }
 
 /// Stands in for events that a strategy removed.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The text of the summary.
     pub content: Vec<Part>,
@@ -86,7 +86,7 @@ pub struct Summary {
 }
 
 /// Tokens spent, as telemetry.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageEvent {
     /// What they were spent on, such as `compaction`.
     pub kind: String,

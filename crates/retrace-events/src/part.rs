@@ -3,7 +3,7 @@
 use crate::raw::{Extra, Raw};
 
 /// One piece of an event's content.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// What it is.
     pub body: PartBody,
@@ -14,7 +14,7 @@ pub struct Part {
 }
 
 /// What a part is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartBody {
     /// Plain text; stands in every content.
     Text(String),
@@ -29,7 +29,7 @@ pub enum PartBody {
 }
 
 /// An image, a sound or a document.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Media {
     /// Which of the three.
     pub kind: MediaKind,
@@ -82,7 +82,7 @@ pub struct ToolCall {
 }
 
 /// What strategies note on a part. A reader that does not know a mark keeps it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Every strategy keeps it verbatim.
     pub pinned: bool,
