@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{BadSetting, at_least_one};
 use crate::context::CompactContext;
-use crate::edits::{Edits, with_arguments};
+use crate::edits::Edits;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 
 /// The fewest characters of the mark between head and tail.
@@ -72,12 +72,12 @@ impl ClampOversizedMessages {
                 match &part.body {
                     PartBody::Text(text) => {
                         if let Some(text) = self.clamped(text, counter) {
-                            edits.replace(event_idx, index, PartBody::Text(text));
+                            edits.replace(event_idx, index, text);
                         }
                     }
                     PartBody::ToolCall(call) if self.clamp_tool_call_args => {
                         if let Some(arguments) = self.clamped_arguments(&call.arguments, counter) {
-                            edits.replace(event_idx, index, PartBody::ToolCall(with_arguments(call, arguments)));
+                            edits.replace(event_idx, index, arguments);
                         }
                     }
                     _ => {}

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use futures_core::future::BoxFuture;
 use retrace_events::pairing::{PairedCall, PlacedResult, pair};
 use retrace_events::tokens::{TokenCounter, Tokens, count_units};
-use retrace_events::{Event, History, Outcome, PartBody};
+use retrace_events::{Event, History, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::config::BadSetting;
 use crate::context::CompactContext;
-use crate::edits::{Edits, is_blank, with_arguments};
+use crate::edits::{Edits, is_blank};
 use crate::sizes::anchored;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 use crate::trigger::{FALLBACK_WINDOW, Kept, with_trigger};
@@ -75,7 +75,7 @@ impl ClearToolResults {
                 edits.blank(answer.event, answer.index, &self.placeholder);
             }
             if self.clear_tool_inputs && call.call.arguments != "{}" {
-                edits.replace(call.event, call.part, PartBody::ToolCall(with_arguments(call.call, "{}")));
+                edits.replace(call.event, call.part, "{}");
             }
         }
         match edits.finish() {

@@ -1,5 +1,7 @@
 //! Rewriting events in place: what is not touched stays shared.
 
+use std::borrow::Cow;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use retrace_events::{Event, History, Part, PartBody, Response, ToolCall, ToolResult, ToolResults};
@@ -9,75 +11,96 @@ use retrace_events::{Event, History, Part, PartBody, Response, ToolCall, ToolRes
 /// Nothing is copied before all edits are known, and then nothing that an edit replaces.
 pub(crate) struct Edits<'a> {
     history: &'a History,
-    /// Each with the index of its event and that of the result, or the part, in it.
-    edits: Vec<(usize, usize, Edit<'a>)>,
+    /// The results whose content becomes a placeholder. The outcome stays, so that a model still learns of a failure.
+    blanks: Vec<(Place, &'a str)>,
+    /// The parts of responses whose text, or call's arguments, become another.
+    texts: Vec<(Place, Cow<'a, str>)>,
 }
 
-enum Edit<'a> {
-    /// The content of a result becomes this placeholder. The outcome stays, so that a model still learns of a failure.
-    Blank(&'a str),
-    /// A part of a response becomes this.
-    Body(PartBody),
-}
+/// The index of an event and that of a result, or a part, in it.
+type Place = (usize, usize);
 
 impl<'a> Edits<'a> {
     pub(crate) fn of(history: &'a History) -> Self {
-        Self { history, edits: Vec::new() }
+        Self { history, blanks: Vec::new(), texts: Vec::new() }
     }
 
     /// Replaces the content of the result at this index of the `tool_results` event at another by a placeholder.
     pub(crate) fn blank(&mut self, event: usize, index: usize, placeholder: &'a str) {
-        self.edits.push((event, index, Edit::Blank(placeholder)));
+        self.blanks.push(((event, index), placeholder));
     }
 
-    /// Replaces what the part at this index of the response at another is.
-    pub(crate) fn replace(&mut self, event: usize, index: usize, body: PartBody) {
-        self.edits.push((event, index, Edit::Body(body)));
+    /// Replaces the text, or the arguments of the call, that the part at this index of the response at another is.
+    pub(crate) fn replace(&mut self, event: usize, index: usize, text: impl Into<Cow<'a, str>>) {
+        self.texts.push(((event, index), text.into()));
     }
 
     /// The history, if anything is rewritten.
-    pub(crate) fn finish(mut self) -> Option<History> {
-        if self.edits.is_empty() {
+    pub(crate) fn finish(self) -> Option<History> {
+        if self.blanks.is_empty() && self.texts.is_empty() {
             return None;
         }
-        self.edits.sort_by_key(|&(event, index, _)| (event, index));
-        let mut edits = self.edits.into_iter().peekable();
-        let events = self.history.iter().enumerate().map(|(at, event)| {
-            if edits.peek().is_none_or(|(event, ..)| *event != at) {
-                return Arc::clone(event);
-            }
-            let edit = |index| edits.next_if(|edit| (edit.0, edit.1) == (at, index)).map(|(.., edit)| edit);
-            Arc::new(rewritten(event, edit))
-        });
-        Some(History::new(events.collect::<Vec<_>>()))
-    }
-}
-
-/// The event with the edits at these indices.
-fn rewritten<'a>(event: &Event, mut edit: impl FnMut(usize) -> Option<Edit<'a>>) -> Event {
-    match event {
-        Event::ToolResults(ToolResults { results, extra }) => {
-            let results = results.iter().enumerate().map(|(index, result)| match edit(index) {
-                Some(Edit::Blank(placeholder)) => blanked(result, placeholder),
-                _ => result.clone(),
-            });
-            Event::ToolResults(ToolResults { results: results.collect(), extra: extra.clone() })
-        }
-        Event::Response(response) => {
-            let content = response.content.iter().enumerate().map(|(index, part)| match edit(index) {
-                Some(Edit::Body(body)) => Part { body, marks: part.marks.clone(), extra: part.extra.clone() },
-                _ => part.clone(),
-            });
-            Event::Response(Response {
-                content: content.collect(),
+        let (mut blanks, mut texts) = (InOrder::of(self.blanks), InOrder::of(self.texts));
+        let events = self.history.iter().enumerate().map(|(at, event)| match &**event {
+            Event::ToolResults(round) if blanks.touch(at) => Arc::new(Event::ToolResults(ToolResults {
+                results: rewritten(&round.results, |index| blanks.at((at, index)), blanked),
+                extra: round.extra.clone(),
+            })),
+            Event::Response(response) if texts.touch(at) => Arc::new(Event::Response(Response {
+                content: rewritten(&response.content, |index| texts.at((at, index)), with_text),
                 model: response.model.clone(),
                 usage: response.usage.clone(),
                 provider_data: response.provider_data.clone(),
                 extra: response.extra.clone(),
-            })
-        }
-        other => other.clone(),
+            })),
+            _ => Arc::clone(event),
+        });
+        Some(History::new(events.collect::<Arc<[_]>>()))
     }
+}
+
+/// Edits in the order of their places, of which each is taken when its place is come to.
+struct InOrder<T>(Peekable<std::vec::IntoIter<(Place, T)>>);
+
+impl<T> InOrder<T> {
+    fn of(mut edits: Vec<(Place, T)>) -> Self {
+        // They are made in this order but for calls that were answered in another.
+        edits.sort_by_key(|(place, _)| *place);
+        Self(edits.into_iter().peekable())
+    }
+
+    /// Whether the next one is of this event.
+    fn touch(&mut self, event: usize) -> bool {
+        self.0.peek().is_some_and(|(place, _)| place.0 == event)
+    }
+
+    /// The one of this place, if there is one.
+    fn at(&mut self, place: Place) -> Option<T> {
+        self.0.next_if(|(next, _)| *next == place).map(|(_, edit)| edit)
+    }
+}
+
+/// The items, of which those with an edit are made anew.
+fn rewritten<T: Clone, E>(items: &[T], mut edit: impl FnMut(usize) -> Option<E>, anew: impl Fn(&T, E) -> T) -> Vec<T> {
+    let items = items.iter().enumerate().map(|(index, item)| match edit(index) {
+        Some(edit) => anew(item, edit),
+        None => item.clone(),
+    });
+    items.collect()
+}
+
+/// The part with this as its text, or as the arguments of its call.
+fn with_text(part: &Part, text: Cow<'_, str>) -> Part {
+    let body = match &part.body {
+        PartBody::ToolCall(call) => PartBody::ToolCall(ToolCall {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: text.into_owned(),
+            rebuilt: call.rebuilt,
+        }),
+        _ => PartBody::Text(text.into_owned()),
+    };
+    Part { body, marks: part.marks.clone(), extra: part.extra.clone() }
 }
 
 /// The result with this text as its content.
@@ -92,11 +115,6 @@ pub(crate) fn blanked(result: &ToolResult, placeholder: &str) -> ToolResult {
         own: result.own,
         extra: result.extra.clone(),
     }
-}
-
-/// The call with other arguments.
-pub(crate) fn with_arguments(call: &ToolCall, arguments: impl Into<String>) -> ToolCall {
-    ToolCall { id: call.id.clone(), name: call.name.clone(), arguments: arguments.into(), rebuilt: call.rebuilt }
 }
 
 /// Whether the content of a result is the placeholder.
