@@ -1,6 +1,7 @@
 //! What survives every strategy: the leading system prompts and the pinned parts.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use retrace_events::{Event, History, MediaSource, Part, PartBody, Request};
@@ -79,19 +80,36 @@ fn missing_pins<'a>(before: &'a History, events: impl Iterator<Item = &'a Event>
     if wanted.peek().is_none() {
         return Vec::new();
     }
-    let mut present: HashMap<&str, Vec<&Part>> = HashMap::new();
+    let mut present: HashMap<Pin<'_>, usize, foldhash::fast::RandomState> = HashMap::default();
     for pin in events.flat_map(pins) {
-        present.entry(text_of(pin)).or_default().push(pin);
+        *present.entry(Pin(pin)).or_default() += 1;
     }
     let mut missing = Vec::new();
     for pin in wanted {
-        let alike = present.get_mut(text_of(pin));
-        match alike.and_then(|alike| Some(alike.swap_remove(alike.iter().position(|part| *part == pin)?))) {
-            Some(_) => {}
+        match present.get_mut(&Pin(pin)).filter(|n_left| **n_left > 0) {
+            Some(n_left) => *n_left -= 1,
             None => missing.push(pin.clone()),
         }
     }
     missing
+}
+
+/// A pinned part, told from others by its text first.
+struct Pin<'a>(&'a Part);
+
+impl PartialEq for Pin<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        // Most pins are compared with themselves, in an event that was kept.
+        std::ptr::eq(self.0, other.0) || self.0 == other.0
+    }
+}
+
+impl Eq for Pin<'_> {}
+
+impl Hash for Pin<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        text_of(self.0).hash(state);
+    }
 }
 
 /// The pinned parts of `before` that `events` lost, in one request ahead of the tail.
