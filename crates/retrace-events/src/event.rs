@@ -1,6 +1,7 @@
 //! The events of a run, in the order the agent saw them.
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::part::{Part, PartBody, ToolCall};
 use crate::raw::{Extra, Raw};
@@ -57,9 +58,9 @@ pub struct ToolResults {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
     /// The id of the call it answers; not unique, see [`pair`](crate::pairing::pair).
-    pub call_id: String,
+    pub call_id: SmolStr,
     /// The tool.
-    pub name: String,
+    pub name: SmolStr,
     /// Text and media.
     pub content: Vec<Part>,
     /// Whether the call worked.
@@ -169,12 +170,12 @@ impl Usage {
 
 impl Event {
     /// A request of one text part.
-    pub fn request(text: impl Into<String>) -> Self {
+    pub fn request(text: impl Into<SmolStr>) -> Self {
         Self::Request(Request { content: vec![Part::text(text)], ..Request::default() })
     }
 
     /// A response of one text part.
-    pub fn answer(text: impl Into<String>) -> Self {
+    pub fn answer(text: impl Into<SmolStr>) -> Self {
         Self::Response(Response { content: vec![Part::text(text)], ..Response::default() })
     }
 
@@ -252,7 +253,7 @@ impl ToolResults {
 
 impl ToolResult {
     /// A result of one text part.
-    pub fn text_result(call: &ToolCall, outcome: Outcome, text: impl Into<String>) -> Self {
+    pub fn text_result(call: &ToolCall, outcome: Outcome, text: impl Into<SmolStr>) -> Self {
         Self {
             call_id: call.id.clone(),
             name: call.name.clone(),

@@ -65,7 +65,7 @@ impl ClampOversizedMessages {
     }
 
     fn clamp(&self, history: &History, counter: &dyn TokenCounter) -> Compacted {
-        let mut edits = Edits::of(history);
+        let mut edits = Edits::of(history, "");
         for (event_idx, event) in history.events().enumerate() {
             let Event::Response(response) = event else { continue };
             for (index, part) in response.content.iter().enumerate() {

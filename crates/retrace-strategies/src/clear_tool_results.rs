@@ -66,13 +66,13 @@ impl ClearToolResults {
             pairing.answered().filter(|(_, answer)| answer.result.outcome != Outcome::NotFound).collect();
         answered.sort_by_key(|(_, answer)| (answer.event, answer.index));
         let n_old = answered.len().saturating_sub(self.keep_pairs);
-        let mut edits = Edits::of(history);
+        let mut edits = Edits::of(history, &self.placeholder);
         for (call, answer) in &answered[..n_old] {
-            if self.exclude_tools.contains(&call.call.name) {
+            if self.exclude_tools.contains(&*call.call.name) {
                 continue;
             }
             if !is_blank(answer.result, &self.placeholder) {
-                edits.blank(answer.event, answer.index, &self.placeholder);
+                edits.blank(answer.event, answer.index);
             }
             if self.clear_tool_inputs && call.call.arguments != "{}" {
                 edits.replace(call.event, call.part, "{}");

@@ -191,10 +191,10 @@ impl DeduplicateFileReads {
         reads.sort_by_key(|(answer, _)| (answer.event, answer.index));
         let newest: HashMap<&str, usize> =
             reads.iter().enumerate().map(|(number, (_, key))| (&**key, number)).collect();
-        let mut edits = Edits::of(history);
+        let mut edits = Edits::of(history, &self.placeholder);
         for (number, (answer, key)) in reads.iter().enumerate() {
             if newest[&**key] != number && !is_blank(answer.result, &self.placeholder) {
-                edits.blank(answer.event, answer.index, &self.placeholder);
+                edits.blank(answer.event, answer.index);
             }
         }
         edits.finish().map_or(Compacted::Unchanged, Compacted::Changed)

@@ -1,37 +1,38 @@
 //! Rewriting events in place: what is not touched stays shared.
 
-use std::borrow::Cow;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use retrace_events::{Event, History, Part, PartBody, Response, ToolCall, ToolResult, ToolResults};
+use retrace_events::{Event, History, Part, PartBody, Response, SmolStr, ToolCall, ToolResult, ToolResults};
 
 /// A history of which some events are to be rewritten.
 ///
 /// Nothing is copied before all edits are known, and then nothing that an edit replaces.
 pub(crate) struct Edits<'a> {
     history: &'a History,
-    /// The results whose content becomes a placeholder. The outcome stays, so that a model still learns of a failure.
-    blanks: Vec<(Place, &'a str)>,
+    /// The results whose content becomes the placeholder. The outcome stays, so that a model still learns of a failure.
+    blanks: Vec<(Place, ())>,
+    placeholder: SmolStr,
     /// The parts of responses whose text, or call's arguments, become another.
-    texts: Vec<(Place, Cow<'a, str>)>,
+    texts: Vec<(Place, SmolStr)>,
 }
 
 /// The index of an event and that of a result, or a part, in it.
 type Place = (usize, usize);
 
 impl<'a> Edits<'a> {
-    pub(crate) fn of(history: &'a History) -> Self {
-        Self { history, blanks: Vec::new(), texts: Vec::new() }
+    /// No edits yet; a result that is blanked will hold this placeholder.
+    pub(crate) fn of(history: &'a History, placeholder: &str) -> Self {
+        Self { history, blanks: Vec::new(), placeholder: placeholder.into(), texts: Vec::new() }
     }
 
-    /// Replaces the content of the result at this index of the `tool_results` event at another by a placeholder.
-    pub(crate) fn blank(&mut self, event: usize, index: usize, placeholder: &'a str) {
-        self.blanks.push(((event, index), placeholder));
+    /// Replaces the content of the result at this index of the `tool_results` event at another by the placeholder.
+    pub(crate) fn blank(&mut self, event: usize, index: usize) {
+        self.blanks.push(((event, index), ()));
     }
 
     /// Replaces the text, or the arguments of the call, that the part at this index of the response at another is.
-    pub(crate) fn replace(&mut self, event: usize, index: usize, text: impl Into<Cow<'a, str>>) {
+    pub(crate) fn replace(&mut self, event: usize, index: usize, text: impl Into<SmolStr>) {
         self.texts.push(((event, index), text.into()));
     }
 
@@ -40,10 +41,11 @@ impl<'a> Edits<'a> {
         if self.blanks.is_empty() && self.texts.is_empty() {
             return None;
         }
+        let blank = |result: &ToolResult, ()| blanked(result, &self.placeholder);
         let (mut blanks, mut texts) = (InOrder::of(self.blanks), InOrder::of(self.texts));
         let events = self.history.iter().enumerate().map(|(at, event)| match &**event {
             Event::ToolResults(round) if blanks.touch(at) => Arc::new(Event::ToolResults(ToolResults {
-                results: rewritten(&round.results, |index| blanks.at((at, index)), blanked),
+                results: rewritten(&round.results, |index| blanks.at((at, index)), blank),
                 extra: round.extra.clone(),
             })),
             Event::Response(response) if texts.touch(at) => Arc::new(Event::Response(Response {
@@ -90,25 +92,25 @@ fn rewritten<T: Clone, E>(items: &[T], mut edit: impl FnMut(usize) -> Option<E>,
 }
 
 /// The part with this as its text, or as the arguments of its call.
-fn with_text(part: &Part, text: Cow<'_, str>) -> Part {
+fn with_text(part: &Part, text: SmolStr) -> Part {
     let body = match &part.body {
         PartBody::ToolCall(call) => PartBody::ToolCall(ToolCall {
             id: call.id.clone(),
             name: call.name.clone(),
-            arguments: text.into_owned(),
+            arguments: text,
             rebuilt: call.rebuilt,
         }),
-        _ => PartBody::Text(text.into_owned()),
+        _ => PartBody::Text(text),
     };
     Part { body, marks: part.marks.clone(), extra: part.extra.clone() }
 }
 
 /// The result with this text as its content.
-pub(crate) fn blanked(result: &ToolResult, placeholder: &str) -> ToolResult {
+pub(crate) fn blanked(result: &ToolResult, placeholder: &SmolStr) -> ToolResult {
     ToolResult {
         call_id: result.call_id.clone(),
         name: result.name.clone(),
-        content: vec![Part::text(placeholder)],
+        content: vec![Part::text(placeholder.clone())],
         outcome: result.outcome,
         error: result.error.clone(),
         outcome_from: result.outcome_from,
