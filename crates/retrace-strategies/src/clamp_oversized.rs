@@ -116,7 +116,10 @@ impl ClampOversizedMessages {
         if is_object && serde_json::from_str::<Clamped<'_>>(arguments).is_ok() {
             return None;
         }
-        let clamped = serde_json::to_string(&Clamped { text: clamped.into() }).ok()?;
+        // With room for a few escapes.
+        let mut json = Vec::with_capacity(clamped.len() + clamped.len() / 4 + 32);
+        serde_json::to_writer(&mut json, &Clamped { text: clamped.into() }).ok()?;
+        let clamped = String::from_utf8(json).ok()?;
         (n_chars(&clamped) < n_chars(arguments)).then_some(clamped)
     }
 }
