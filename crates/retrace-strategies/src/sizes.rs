@@ -1,6 +1,8 @@
 //! How large a history is: for triggers by what the provider said of it, for tails event by event.
 
-use retrace_events::tokens::{TokenCounter, Tokens, count_events, count_units};
+use std::sync::Arc;
+
+use retrace_events::tokens::{Size, TokenCounter, Tokens, count_events, count_units};
 use retrace_events::{Event, History, Usage};
 
 use crate::cut::is_turn;
@@ -11,10 +13,40 @@ use crate::cut::is_turn;
 /// A provider counts instructions, tools and dense text, which a rule cannot see. It knows nothing of what was rewritten
 /// since.
 pub(crate) fn anchored(counter: &dyn TokenCounter, history: &History) -> Tokens {
+    told(counter, history).unwrap_or_else(|| count_events(counter, history.events()))
+}
+
+/// The same, where a response told its input.
+pub(crate) fn told(counter: &dyn TokenCounter, history: &History) -> Option<Tokens> {
     let newest = history.events().rev().enumerate().find_map(|(back, event)| Some((back, input(event)?)));
-    match newest {
-        Some((back, usage)) => Tokens(usage.total_tokens()) + count_events(counter, history.events().rev().take(back)),
-        None => count_events(counter, history.events()),
+    let (back, usage) = newest?;
+    Some(Tokens(usage.total_tokens()) + count_events(counter, history.events().rev().take(back)))
+}
+
+/// Counts a history and then what became of it, of which only the events that are new where they stand.
+pub(crate) struct Recount<'a> {
+    counter: &'a dyn TokenCounter,
+    /// The history counted last, and the size of each of its events.
+    last: (History, Vec<Size>),
+}
+
+impl<'a> Recount<'a> {
+    pub(crate) fn new(counter: &'a dyn TokenCounter) -> Self {
+        Self { counter, last: (History::from(Vec::new()), Vec::new()) }
+    }
+
+    /// The tokens of a history, as [`count_events`] gives them.
+    pub(crate) fn count(&mut self, history: &History) -> Tokens {
+        let (last, known) = &self.last;
+        let (mut sum, mut sizes) = (Size::default(), Vec::with_capacity(history.len()));
+        for (index, event) in history.iter().enumerate() {
+            let is_known = last.get(index).is_some_and(|old| Arc::ptr_eq(old, event));
+            let size = if is_known { known[index] } else { Size::of_event(self.counter, event) };
+            sum += size;
+            sizes.push(size);
+        }
+        self.last = (history.clone(), sizes);
+        sum.tokens(self.counter)
     }
 }
 
@@ -149,6 +181,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_counted_again_is_counted_as_if_anew(
+            histories in prop::collection::vec(history(), 1..4), shared in prop::collection::vec(any::<bool>(), 14)
+        ) {
+            let mut recount = Recount::new(&Characters);
+            let mut last = History::from(Vec::new());
+            for history in histories {
+                let events = history.iter().enumerate().map(|(index, event)| {
+                    let old = last.get(index).filter(|_| shared[index]);
+                    Arc::clone(old.unwrap_or(event))
+                });
+                last = History::new(events.collect::<Vec<_>>());
+                prop_assert_eq!(recount.count(&last), count_events(&Characters, last.events()));
+            }
+        }
+
         #[test]
         fn tails_measure_what_their_turns_do(history in history(), froms in prop::collection::vec(0..14_usize, 1..4)) {
             for counter in [&Characters as &dyn TokenCounter, &retrace_events::tokens::FourCharacters] {
