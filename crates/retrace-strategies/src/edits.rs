@@ -43,7 +43,7 @@ impl<'a> Edits<'a> {
         }
         let blank = |result: &ToolResult, ()| blanked(result, &self.placeholder);
         let (mut blanks, mut texts) = (InOrder::of(self.blanks), InOrder::of(self.texts));
-        let events = self.history.iter().enumerate().map(|(at, event)| match &**event {
+        let events = read_ahead(self.history).enumerate().map(|(at, event)| match &**event {
             Event::ToolResults(round) if blanks.touch(at) => Arc::new(Event::ToolResults(ToolResults {
                 results: rewritten(&round.results, |index| blanks.at((at, index)), blank),
                 extra: round.extra.clone(),
@@ -57,8 +57,19 @@ impl<'a> Edits<'a> {
             })),
             _ => Arc::clone(event),
         });
-        Some(History::new(events.collect::<Arc<[_]>>()))
+        Some(History::new(events.collect::<Vec<_>>()))
     }
+}
+
+/// The events of a history, a stretch of them read before the first is given: each that is shared or made would wait for
+/// the memory of its own.
+fn read_ahead(history: &History) -> impl Iterator<Item = &Arc<Event>> {
+    let stretches = history.shared().chunks(64).chain(history.own().chunks(64));
+    // The sum is of no use but that it takes all of them.
+    let read = |stretch: &&[Arc<Event>]| {
+        std::hint::black_box(stretch.iter().map(Arc::strong_count).sum::<usize>());
+    };
+    stretches.inspect(read).flatten()
 }
 
 /// Edits in the order of their places, of which each is taken when its place is come to.
@@ -122,4 +133,18 @@ pub(crate) fn blanked(result: &ToolResult, placeholder: &SmolStr) -> ToolResult 
 /// Whether the content of a result is the placeholder.
 pub(crate) fn is_blank(result: &ToolResult, placeholder: &str) -> bool {
     matches!(&result.content[..], [part] if part.as_text() == Some(placeholder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_ahead_is_the_history() {
+        let mut history = History::from((0..130).map(|n| Event::request(n.to_string())).collect::<Vec<_>>());
+        for n in 0..70 {
+            history.push(Event::answer(n.to_string()));
+        }
+        assert!(read_ahead(&history).eq(history.iter()));
+    }
 }
