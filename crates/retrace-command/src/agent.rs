@@ -202,7 +202,7 @@ impl<'a> Acting<'a> {
     /// What one of its own tools answered is no action; a call that it refused itself is one.
     async fn own_result(&mut self, result: &Raw) -> Result<(), AgentError> {
         let result = decode_result(result).map_err(|problem| self.broken(problem))?;
-        if self.agent.own_tools().contains(&result.name) {
+        if self.agent.own_tools().iter().any(|own| *own == result.name) {
             let result = ToolResult { own: true, ..result };
             self.cx.own_result(&result);
             self.told.own_result(result);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
-use retrace_events::{Outcome, Part, ToolCall, ToolResult, ToolSpec};
+use retrace_events::{Outcome, Part, SmolStr, ToolCall, ToolResult, ToolSpec};
 
 use crate::text::{MAX_NAME, shorten};
 
@@ -54,12 +54,12 @@ pub enum CallError {
 
 impl ToolOutput {
     /// The answer of a call that worked.
-    pub fn ok(text: impl Into<String>) -> Self {
+    pub fn ok(text: impl Into<SmolStr>) -> Self {
         Self { content: vec![Part::text(text)], outcome: Outcome::Ok, error: None }
     }
 
     /// The answer of a call that failed, with the kind of the failure.
-    pub fn failed(kind: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn failed(kind: impl Into<String>, text: impl Into<SmolStr>) -> Self {
         Self { content: vec![Part::text(text)], outcome: Outcome::Error, error: Some(kind.into()) }
     }
 

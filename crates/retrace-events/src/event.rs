@@ -1,12 +1,13 @@
 //! The events of a run, in the order the agent saw them.
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::part::{Part, PartBody, ToolCall};
 use crate::raw::{Extra, Raw};
 
 /// One event of a recorded run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// What the user, or the harness on the user's channel, said.
     Request(Request),
@@ -21,7 +22,7 @@ pub enum Event {
 }
 
 /// What the user, or the harness on the user's channel, said.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Text, system prompts and media.
     pub content: Vec<Part>,
@@ -30,7 +31,7 @@ pub struct Request {
 }
 
 /// One answer of the model.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
     /// Text, thinking and tool calls.
     pub content: Vec<Part>,
@@ -45,7 +46,7 @@ pub struct Response {
 }
 
 /// The results of the calls of a response.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolResults {
     /// One result a call, in any order.
     pub results: Vec<ToolResult>,
@@ -54,12 +55,12 @@ pub struct ToolResults {
 }
 
 /// What came back from one tool call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
     /// The id of the call it answers; not unique, see [`pair`](crate::pairing::pair).
-    pub call_id: String,
+    pub call_id: SmolStr,
     /// The tool.
-    pub name: String,
+    pub name: SmolStr,
     /// Text and media.
     pub content: Vec<Part>,
     /// Whether the call worked.
@@ -75,7 +76,7 @@ pub struct ToolResult {
 }
 
 /// Stands in for events that a strategy removed.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The text of the summary.
     pub content: Vec<Part>,
@@ -86,7 +87,7 @@ pub struct Summary {
 }
 
 /// Tokens spent, as telemetry.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageEvent {
     /// What they were spent on, such as `compaction`.
     pub kind: String,
@@ -169,12 +170,12 @@ impl Usage {
 
 impl Event {
     /// A request of one text part.
-    pub fn request(text: impl Into<String>) -> Self {
+    pub fn request(text: impl Into<SmolStr>) -> Self {
         Self::Request(Request { content: vec![Part::text(text)], ..Request::default() })
     }
 
     /// A response of one text part.
-    pub fn answer(text: impl Into<String>) -> Self {
+    pub fn answer(text: impl Into<SmolStr>) -> Self {
         Self::Response(Response { content: vec![Part::text(text)], ..Response::default() })
     }
 
@@ -252,7 +253,7 @@ impl ToolResults {
 
 impl ToolResult {
     /// A result of one text part.
-    pub fn text_result(call: &ToolCall, outcome: Outcome, text: impl Into<String>) -> Self {
+    pub fn text_result(call: &ToolCall, outcome: Outcome, text: impl Into<SmolStr>) -> Self {
         Self {
             call_id: call.id.clone(),
             name: call.name.clone(),

@@ -78,4 +78,5 @@ pub use raw::{Extra, Raw};
 pub use recording::{FORMAT_VERSION, Header, Recording, ToolSpec};
 pub use rollout::{Arm, EndReason, Failure, Rollout, RolloutKey, Stage, panic_text, with_causes};
 pub use signature::{Signature, canonical_arguments};
+pub use smol_str::SmolStr;
 pub use trajectory::{PairingFinding, RecordedAction, Trajectory};

@@ -1,9 +1,13 @@
 //! Parts: what the content of an event is made of.
 
+use smol_str::SmolStr;
+
 use crate::raw::{Extra, Raw};
 
 /// One piece of an event's content.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Clones share its text, or the arguments of its call, so that rewriting an event copies only what it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// What it is.
     pub body: PartBody,
@@ -14,12 +18,12 @@ pub struct Part {
 }
 
 /// What a part is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartBody {
     /// Plain text; stands in every content.
-    Text(String),
+    Text(SmolStr),
     /// A system prompt kept in the history; stands in a request.
-    System(String),
+    System(SmolStr),
     /// An image, a sound or a document; stands in a request or a result.
     Media(Media),
     /// The model's reasoning; stands in a response.
@@ -29,7 +33,7 @@ pub enum PartBody {
 }
 
 /// An image, a sound or a document.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Media {
     /// Which of the three.
     pub kind: MediaKind,
@@ -72,17 +76,17 @@ pub struct Thinking {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolCall {
     /// Its id; not unique over a recording, nor within a response.
-    pub id: String,
+    pub id: SmolStr,
     /// The tool.
-    pub name: String,
+    pub name: SmolStr,
     /// The JSON text of the arguments, exactly as the model sent it.
-    pub arguments: String,
+    pub arguments: SmolStr,
     /// The source gave only a parsed form of the arguments.
     pub rebuilt: bool,
 }
 
 /// What strategies note on a part. A reader that does not know a mark keeps it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Every strategy keeps it verbatim.
     pub pinned: bool,
@@ -109,19 +113,19 @@ impl MediaKind {
 
 impl ToolCall {
     /// A call as the model sent it.
-    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+    pub fn new(id: impl Into<SmolStr>, name: impl Into<SmolStr>, arguments: impl Into<SmolStr>) -> Self {
         Self { id: id.into(), name: name.into(), arguments: arguments.into(), rebuilt: false }
     }
 }
 
 impl Part {
     /// A plain text part.
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn text(text: impl Into<SmolStr>) -> Self {
         PartBody::Text(text.into()).into()
     }
 
     /// A system prompt.
-    pub fn system(text: impl Into<String>) -> Self {
+    pub fn system(text: impl Into<SmolStr>) -> Self {
         PartBody::System(text.into()).into()
     }
 

@@ -72,27 +72,34 @@ impl<'de> Deserialize<'de> for Raw {
 
 /// The fields of an object that retrace does not know, in the order they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extra(Vec<(Box<str>, Raw)>);
+pub struct Extra(Option<Fields>);
+
+// Nearly nothing has fields that retrace does not know, and everything has room for them: that of a pointer.
+type Fields = Box<Vec<(Box<str>, Raw)>>;
 
 impl Extra {
     /// Adds a field at the end. Not one that retrace knows in its place: the object would be written with it twice, and
     /// could not be read back.
     pub fn push(&mut self, key: impl Into<Box<str>>, value: Raw) {
-        self.0.push((key.into(), value));
+        self.0.get_or_insert_default().push((key.into(), value));
     }
 
     /// The value of a field; of a field that came twice, the last.
     pub fn get(&self, key: &str) -> Option<&Raw> {
-        self.0.iter().rev().find(|(k, _)| &**k == key).map(|(_, value)| value)
+        self.fields().rev().find(|(k, _)| &**k == key).map(|(_, value)| value)
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// Name and value of each field, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Raw)> {
-        self.0.iter().map(|(key, value)| (&**key, value))
+        self.fields().map(|(key, value)| (&**key, value))
+    }
+
+    fn fields(&self) -> std::slice::Iter<'_, (Box<str>, Raw)> {
+        self.0.as_ref().map_or(&[][..], |fields| fields).iter()
     }
 }

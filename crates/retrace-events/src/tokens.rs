@@ -93,9 +93,7 @@ pub fn count_events<'a>(counter: &dyn TokenCounter, events: impl IntoIterator<It
 /// The units of the texts of these events; media have none.
 pub fn count_units<'a>(counter: &dyn TokenCounter, events: impl IntoIterator<Item = &'a Event>) -> u64 {
     let mut size = Size::default();
-    for event in events {
-        event.content().iter().chain(result_parts(event)).for_each(|part| size += Size::of(counter, part));
-    }
+    events.into_iter().for_each(|event| size += Size::of_event(counter, event));
     size.units
 }
 
@@ -149,14 +147,21 @@ impl<'c> SentCount<'c> {
     }
 }
 
-/// The size of parts, before it is rounded to tokens.
-#[derive(Clone, Copy, Default)]
-struct Size {
+/// The size of parts, before it is rounded to tokens: sizes add up, tokens do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
     units: u64,
     media: Tokens,
 }
 
 impl Size {
+    /// The size of an event, the contents of its results included.
+    pub fn of_event(counter: &dyn TokenCounter, event: &Event) -> Self {
+        let mut size = Self::default();
+        event.content().iter().chain(result_parts(event)).for_each(|part| size += Self::of(counter, part));
+        size
+    }
+
     fn of(counter: &dyn TokenCounter, part: &Part) -> Self {
         let units = |text: &str| Self { units: counter.units(text), media: Tokens::default() };
         match &part.body {
@@ -171,7 +176,8 @@ impl Size {
         }
     }
 
-    fn tokens(self, counter: &dyn TokenCounter) -> Tokens {
+    /// The tokens of a size.
+    pub fn tokens(self, counter: &dyn TokenCounter) -> Tokens {
         counter.tokens(self.units) + self.media
     }
 }

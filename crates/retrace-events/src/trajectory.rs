@@ -152,10 +152,10 @@ fn rounds(pairing: &Pairing<'_>) -> usize {
 fn findings(pairing: &Pairing<'_>) -> Vec<PairingFinding> {
     let unanswered = pairing.calls.iter().filter(|call| call.answer.is_none());
     let unanswered =
-        unanswered.map(|call| PairingFinding::UnansweredCall { event: call.event, name: call.call.name.clone() });
+        unanswered.map(|call| PairingFinding::UnansweredCall { event: call.event, name: call.call.name.to_string() });
     let orphans = pairing.orphans.iter();
-    let orphans =
-        orphans.map(|placed| PairingFinding::OrphanResult { event: placed.event, name: placed.result.name.clone() });
+    let orphans = orphans
+        .map(|placed| PairingFinding::OrphanResult { event: placed.event, name: placed.result.name.to_string() });
     unanswered.chain(orphans).collect()
 }
 

@@ -41,7 +41,7 @@ impl Reading {
         if let Some(path) = path {
             for part in &mut content {
                 if let PartBody::Text(text) = &mut part.body {
-                    *text = path.show(text);
+                    *text = path.show(text).into();
                 }
             }
         }

@@ -69,9 +69,9 @@ fn part(block: &AssistantContent, id: &mut impl FnMut(&RigCall) -> String) -> Op
             let (arguments, rebuilt) = arguments(rendered, block.native_item());
             Some(
                 PartBody::ToolCall(ToolCall {
-                    id,
-                    name: rendered.function.name.as_str().to_owned(),
-                    arguments,
+                    id: id.into(),
+                    name: rendered.function.name.as_str().into(),
+                    arguments: arguments.into(),
                     rebuilt,
                 })
                 .into(),

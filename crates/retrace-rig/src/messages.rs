@@ -107,8 +107,8 @@ fn result(answer: &RigResult) -> Result<ToolResult, MessageError> {
         ToolResultContent::Image(image) => picture(image),
     };
     Ok(ToolResult {
-        call_id: answer.call.to_string(),
-        name: answer.name.to_string(),
+        call_id: answer.call.to_string().into(),
+        name: answer.name.to_string().into(),
         content: answer.content.iter().map(part).collect::<Result<_, _>>()?,
         outcome: if answer.is_error { Outcome::Error } else { Outcome::Ok },
         error: None,

@@ -113,12 +113,12 @@ impl<'a, 't> Renderer<'a, 't> {
                 PartBody::System(text) => {
                     self.user(std::mem::take(&mut content), std::mem::take(&mut pieces));
                     if !text.is_empty() {
-                        self.out.push(Message::system(text), [(Spot::System, Kind::System)]);
+                        self.out.push(Message::system(text.as_str()), [(Spot::System, Kind::System)]);
                     }
                     continue;
                 }
                 PartBody::Text(text) if text.is_empty() => continue,
-                PartBody::Text(text) => (UserContent::text(text), Kind::User),
+                PartBody::Text(text) => (UserContent::text(text.as_str()), Kind::User),
                 PartBody::Media(medium) => (media::sent_by_user(medium, self.target)?, Kind::Media(medium)),
                 PartBody::Thinking(_) | PartBody::ToolCall(_) => continue,
             };
@@ -181,7 +181,7 @@ impl<'a, 't> Renderer<'a, 't> {
         let mut turn = Turn { message: AssistantMessage::default(), blocks_of_parts: Vec::new() };
         for part in parts {
             let block = match &part.body {
-                PartBody::Text(text) if !text.is_empty() => Some(AssistantContent::text(text)),
+                PartBody::Text(text) if !text.is_empty() => Some(AssistantContent::text(text.as_str())),
                 PartBody::ToolCall(call) => Some(AssistantContent::ToolCall(self.call(call)?)),
                 PartBody::Thinking(thinking) => self.target.signed_thinking(response, thinking),
                 _ => None,

@@ -96,7 +96,7 @@ fn says(block: &AssistantContent, part: &Part) -> bool {
         (AssistantContent::Reasoning(block), PartBody::Thinking(thinking)) => block.text == thinking.text,
         (AssistantContent::ToolCall(block), PartBody::ToolCall(call)) => {
             let name = &block.function.name;
-            *name == call.name
+            name.as_str() == call.name
                 && ToolFunction::parse(name.clone(), &call.arguments).arguments == block.function.arguments
         }
         _ => false,

@@ -95,7 +95,7 @@ impl<K: Knowledge> SimulatedAgent<K> {
         }
         let stray = draws.chance(self.temperature).then(|| match draws.below(20) {
             0 => Some(vec![Part::text("That is enough for now.")]),
-            1..=10 => draws.pick(&calls).map(|call| calls_of([(&*call.name, call.arguments.clone())], &mut draws)),
+            1..=10 => draws.pick(&calls).map(|call| calls_of([(&*call.name, call.arguments.to_string())], &mut draws)),
             _ => knowledge.other(&mut draws).map(|other| parts(other, &mut draws)),
         });
         stray.flatten().unwrap_or_else(|| parts(knowledge.next(), &mut draws))

@@ -58,7 +58,7 @@ fn answer(prompt: &Prompt<'_>) -> Vec<Part> {
     if choice < 32
         && let Some(call) = calls().nth(draws.below(calls().count()))
     {
-        return calls_of([(&*call.name, call.arguments.clone())], &mut draws);
+        return calls_of([(&*call.name, call.arguments.to_string())], &mut draws);
     }
     let arguments = arguments(tool, prompt, &mut draws);
     calls_of([(&*tool.name, Value::Object(arguments).to_string())], &mut draws)
@@ -142,7 +142,7 @@ mod tests {
     fn calls(tools: &[ToolSpec], history: &History, seeds: u64) -> Vec<(String, String)> {
         let responses = (0..seeds).map(|seed| ask(tools, history, seed));
         let calls = responses.flat_map(|response| response.tool_calls().cloned().collect::<Vec<_>>());
-        calls.map(|call| (call.name, call.arguments)).collect()
+        calls.map(|call| (call.name.into(), call.arguments.into())).collect()
     }
 
     fn round(name: &str, arguments: &str, text: &str) -> Vec<Event> {

@@ -1,8 +1,10 @@
 //! What survives every strategy: the leading system prompts and the pinned parts.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use retrace_events::{Event, History, MediaSource, Part, PartBody, Request};
 
 /// The events of `before` from `cut` on, behind what no strategy may drop: the leading system prompts, then what the
@@ -73,25 +75,43 @@ pub(crate) fn with_pins(before: &History, after: History) -> History {
     History::new(bring_back_pins(before, after.iter().map(Arc::clone).collect(), after.len()))
 }
 
-/// The pinned parts of `before` that are not among the events, each as often as it is missing.
+/// The pinned parts of `before` that are not among the events, each as often as it is missing. Those of an event that is
+/// among them are there themselves; equal ones elsewhere stand in for the others.
 fn missing_pins<'a>(before: &'a History, events: impl Iterator<Item = &'a Event>) -> Vec<Part> {
-    let mut wanted = before.events().flat_map(pins).peekable();
-    if wanted.peek().is_none() {
+    let has_pins = |event: &&Event| pins(event).next().is_some();
+    let mut wanted_events = before.events().filter(has_pins).peekable();
+    if wanted_events.peek().is_none() {
         return Vec::new();
     }
-    let mut present: HashMap<&str, Vec<&Part>> = HashMap::new();
-    for pin in events.flat_map(pins) {
-        present.entry(text_of(pin)).or_default().push(pin);
+    let mut kept: HashMap<*const Event, usize, RandomState> = HashMap::default();
+    let mut events: Vec<_> = events.filter(has_pins).collect();
+    events.iter().for_each(|event| *kept.entry(std::ptr::from_ref(*event)).or_default() += 1);
+    let wanted_events = wanted_events.filter(|event| !take_one(&mut kept, &std::ptr::from_ref(*event)));
+    let wanted: Vec<_> = wanted_events.flat_map(pins).collect();
+    // Those left over were made.
+    events.retain(|event| take_one(&mut kept, &std::ptr::from_ref(*event)));
+    let mut made = events.into_iter().flat_map(pins).peekable();
+    // Most were brought back before, in this order.
+    let wanted: Vec<_> = wanted.into_iter().filter(|pin| made.next_if_eq(pin).is_none()).collect();
+    let mut left: HashMap<Pin<'_>, usize, RandomState> = HashMap::default();
+    made.for_each(|pin| *left.entry(Pin(pin)).or_default() += 1);
+    wanted.into_iter().filter(|pin| !take_one(&mut left, &Pin(pin))).cloned().collect()
+}
+
+/// Whether there is one of these, which then is one less.
+fn take_one<K: Hash + Eq>(counts: &mut HashMap<K, usize, RandomState>, key: &K) -> bool {
+    let n_left = counts.get_mut(key).filter(|n_left| **n_left > 0);
+    n_left.map(|n_left| *n_left -= 1).is_some()
+}
+
+/// A pinned part, told from most others by its text.
+#[derive(PartialEq, Eq)]
+struct Pin<'a>(&'a Part);
+
+impl Hash for Pin<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        text_of(self.0).hash(state);
     }
-    let mut missing = Vec::new();
-    for pin in wanted {
-        let alike = present.get_mut(text_of(pin));
-        match alike.and_then(|alike| Some(alike.swap_remove(alike.iter().position(|part| *part == pin)?))) {
-            Some(_) => {}
-            None => missing.push(pin.clone()),
-        }
-    }
-    missing
 }
 
 /// The pinned parts of `before` that `events` lost, in one request ahead of the tail.
@@ -160,7 +180,10 @@ fn request(content: Vec<Part>) -> Arc<Event> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::histories::history;
 
     #[test]
     fn equal_pins_are_as_many_as_before() {
@@ -168,6 +191,27 @@ mod tests {
         let kept = request(vec![pin("a"), Part::text("go")]);
         let before = History::new(vec![request(vec![pin("a"), pin("b"), pin("a")]), Arc::clone(&kept)]);
         let events = bring_back_pins(&before, vec![Arc::clone(&kept)], 1);
-        assert_eq!(events, [request(vec![pin("b"), pin("a"), pin("a")]), kept]);
+        assert_eq!(events, [request(vec![pin("a"), pin("b"), pin("a")]), kept]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_pin_is_missing_as_often_as_there_are_fewer(
+            before in history(), made in history(), stays in prop::collection::vec(any::<bool>(), 14)
+        ) {
+            let kept = before.iter().zip(stays).filter(|(_, stays)| *stays).map(|(event, _)| event);
+            let after: Vec<_> = made.iter().take(2).chain(kept).chain(made.iter().skip(2)).map(|e| &**e).collect();
+            let missing = missing_pins(&before, after.iter().copied());
+            let n = |pin: &Part, pins: &[&Part]| pins.iter().filter(|other| **other == pin).count();
+            let wanted: Vec<_> = before.events().flat_map(pins).collect();
+            let present: Vec<_> = after.into_iter().flat_map(pins).collect();
+            for pin in &wanted {
+                let n_missing = n(pin, &wanted).saturating_sub(n(pin, &present));
+                prop_assert_eq!(n(pin, &missing.iter().collect::<Vec<_>>()), n_missing);
+            }
+            // In order.
+            let mut rest = wanted.into_iter();
+            prop_assert!(missing.iter().all(|pin| rest.any(|other| other == pin)));
+        }
     }
 }

@@ -152,7 +152,7 @@ impl Audit {
                 match ids.get(&*candidate.value) {
                     Some(&value) if is_given[value] => {}
                     Some(&value) if stood(value) => {
-                        let (tool, argument) = (call.name.clone(), candidate.argument.clone());
+                        let (tool, argument) = (call.name.to_string(), candidate.argument.clone());
                         needs.push(Need { value, by: NeededBy { event: *event, tool, argument } });
                     }
                     _ => waiting.extend(candidate.pieces.iter().rev()),
@@ -200,7 +200,7 @@ impl Audit {
             Event::ToolResults(round) => {
                 let values = &self.values_in[event];
                 let found = values.binary_search_by_key(&value, |(value, _)| *value).ok();
-                found.and_then(|found| round.results.get(values[found].1)).map(|result| result.name.clone())
+                found.and_then(|found| round.results.get(values[found].1)).map(|result| result.name.to_string())
             }
             _ => None,
         };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{BadSetting, at_least_one};
 use crate::context::CompactContext;
-use crate::edits::{Edits, with_arguments};
+use crate::edits::Edits;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 
 /// The fewest characters of the mark between head and tail.
@@ -65,19 +65,19 @@ impl ClampOversizedMessages {
     }
 
     fn clamp(&self, history: &History, counter: &dyn TokenCounter) -> Compacted {
-        let mut edits = Edits::of(history);
+        let mut edits = Edits::of(history, "");
         for (event_idx, event) in history.events().enumerate() {
             let Event::Response(response) = event else { continue };
             for (index, part) in response.content.iter().enumerate() {
                 match &part.body {
                     PartBody::Text(text) => {
                         if let Some(text) = self.clamped(text, counter) {
-                            edits.replace(event_idx, index, PartBody::Text(text));
+                            edits.replace(event_idx, index, text);
                         }
                     }
                     PartBody::ToolCall(call) if self.clamp_tool_call_args => {
                         if let Some(arguments) = self.clamped_arguments(&call.arguments, counter) {
-                            edits.replace(event_idx, index, PartBody::ToolCall(with_arguments(call, arguments)));
+                            edits.replace(event_idx, index, arguments);
                         }
                     }
                     _ => {}
@@ -116,7 +116,10 @@ impl ClampOversizedMessages {
         if is_object && serde_json::from_str::<Clamped<'_>>(arguments).is_ok() {
             return None;
         }
-        let clamped = serde_json::to_string(&Clamped { text: clamped.into() }).ok()?;
+        // With room for a few escapes.
+        let mut json = Vec::with_capacity(clamped.len() + clamped.len() / 4 + 32);
+        serde_json::to_writer(&mut json, &Clamped { text: clamped.into() }).ok()?;
+        let clamped = String::from_utf8(json).ok()?;
         (n_chars(&clamped) < n_chars(arguments)).then_some(clamped)
     }
 }

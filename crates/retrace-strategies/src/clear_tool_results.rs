@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use futures_core::future::BoxFuture;
-use retrace_events::pairing::{PairedCall, PlacedResult, pair};
+use retrace_events::pairing::pair;
 use retrace_events::tokens::{TokenCounter, Tokens, count_units};
-use retrace_events::{Event, History, Outcome, PartBody};
+use retrace_events::{Event, History, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::config::BadSetting;
 use crate::context::CompactContext;
-use crate::edits::{Edits, is_blank, with_arguments};
+use crate::edits::{Edits, is_blank};
 use crate::sizes::anchored;
 use crate::strategy::{Business, CompactError, Compacted, Strategy};
 use crate::trigger::{FALLBACK_WINDOW, Kept, with_trigger};
@@ -61,21 +61,18 @@ impl ClearToolResults {
     }
 
     fn clear(&self, history: &History, counter: &dyn TokenCounter) -> Compacted {
-        let pairing = pair(history.events());
-        let mut answered: Vec<(&PairedCall<'_>, PlacedResult<'_>)> =
-            pairing.answered().filter(|(_, answer)| answer.result.outcome != Outcome::NotFound).collect();
-        answered.sort_by_key(|(_, answer)| (answer.event, answer.index));
-        let n_old = answered.len().saturating_sub(self.keep_pairs);
-        let mut edits = Edits::of(history);
-        for (call, answer) in &answered[..n_old] {
-            if self.exclude_tools.contains(&call.call.name) {
-                continue;
-            }
+        let mut calls = pair(history.events()).calls;
+        calls.retain(|call| call.answer.is_some_and(|answer| answer.result.outcome != Outcome::NotFound));
+        calls.sort_by_key(|call| call.answer.map(|answer| (answer.event, answer.index)));
+        calls.truncate(calls.len().saturating_sub(self.keep_pairs));
+        let mut edits = Edits::of(history, &self.placeholder);
+        for call in &calls {
+            let Some(answer) = call.answer.filter(|_| !self.exclude_tools.contains(&*call.call.name)) else { continue };
             if !is_blank(answer.result, &self.placeholder) {
-                edits.blank(answer.event, answer.index, &self.placeholder);
+                edits.blank(answer.event, answer.index);
             }
             if self.clear_tool_inputs && call.call.arguments != "{}" {
-                edits.replace(call.event, call.part, PartBody::ToolCall(with_arguments(call.call, "{}")));
+                edits.replace(call.event, call.part, "{}");
             }
         }
         match edits.finish() {

@@ -1,12 +1,10 @@
 //! Safe cuts: a cut at index *i* keeps `events[i..]`, and is safe when no result lies after it whose call lies before.
 
-use std::sync::Arc;
-
 use retrace_events::pairing::pair;
-use retrace_events::tokens::{TokenCounter, count_units};
+use retrace_events::tokens::TokenCounter;
 use retrace_events::{Event, History, Part};
 
-use crate::sizes::measured;
+use crate::sizes::TailSizes;
 
 /// Where to cut so that at most the last `target` events that count are kept, moved on until no result is kept
 /// without its call; none if nothing would be cut, or nothing that counts kept.
@@ -89,44 +87,40 @@ pub(crate) fn window_cut(history: &History, keep: Keep, counter: &dyn TokenCount
             }
         }
         Keep::Tokens(n) => {
-            let measured = measured(counter, history);
-            let cut = retreat(history, tokens_cut(history, n, measured.as_deref(), counter));
-            if cut == 0 || measured.is_none() {
-                return cut;
+            let mut sizes = TailSizes::of(history, counter);
+            let mut from = 0;
+            loop {
+                let cut = tokens_cut(&mut sizes, from, n);
+                if cut == from {
+                    return cut;
+                }
+                let cut = retreat(history, cut);
+                if cut == from || !sizes.reports(from) {
+                    return cut;
+                }
+                // What is cut off may have said how large the rest is, up to the next response that reports. Measured
+                // without it, there may be more to cut, which a second pass would find.
+                from = cut;
             }
-            // What is cut off may have said how large the rest is, up to the next response that reports. Measured without
-            // it, there may be more to cut, which a second pass would find.
-            let tail = History::new(history.iter().skip(cut).map(Arc::clone).collect::<Vec<_>>());
-            cut + window_cut(&tail, keep, counter)
         }
     }
 }
 
-/// The newest start of a tail that measures at least `n` tokens; for 0 the oldest one that measures nothing.
-fn tokens_cut(history: &History, n: u64, measured: Option<&[u64]>, counter: &dyn TokenCounter) -> usize {
-    let (mut units, mut tokens, mut cut) = (0, 0, 0);
-    let newest_first = history.events().rev().zip((0..history.len()).rev()).filter(|(event, _)| is_turn(event));
-    for (event, index) in newest_first {
-        let size = match measured {
-            Some(sizes) => {
-                tokens = u64::saturating_add(tokens, sizes[index]);
-                tokens
-            }
-            None => {
-                units = u64::saturating_add(units, count_units(counter, [event]));
-                counter.tokens(units).0
-            }
-        };
+/// The newest start of a tail of the events from `from` on that measures at least `n` tokens; for 0 the oldest one that
+/// measures nothing.
+fn tokens_cut(sizes: &mut TailSizes<'_>, from: usize, n: u64) -> usize {
+    let mut nothing_from = None;
+    for (start, size) in sizes.tails(from) {
         if n > 0 && size >= n {
-            return index;
+            return start;
         }
         if n == 0 && size > 0 {
             // The newest event stays whatever it measures.
-            return if cut > 0 { cut } else { index };
+            return nothing_from.unwrap_or(start);
         }
-        cut = index;
+        nothing_from = Some(start);
     }
-    0
+    from
 }
 
 /// Moves a cut back until no answered call lies before it whose result lies after it.
@@ -151,10 +145,10 @@ fn retreat(history: &History, mut cut: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{ProptestConfig, prop_assert, proptest};
+    use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
     use super::*;
-    use crate::histories::history;
+    use crate::histories::{Characters, history};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(1_000, 100_000)))]
@@ -164,6 +158,16 @@ mod tests {
             if answers_in_order(history.events()) {
                 prop_assert!(pair(history.events()).orphans.is_empty());
             }
+        }
+
+        #[test]
+        fn a_window_of_tokens_is_that_of_what_a_first_cut_leaves(history in history(), n in 0..30_u64) {
+            let window = |history: &History| window_cut(history, Keep::Tokens(n), &Characters);
+            let mut sizes = TailSizes::of(&history, &Characters);
+            let first = retreat(&history, tokens_cut(&mut sizes, 0, n));
+            let left = History::new(history.iter().skip(first).cloned().collect::<Vec<_>>());
+            let again = if first > 0 && sizes.reports(0) { window(&left) } else { 0 };
+            prop_assert_eq!(window(&history), first + again);
         }
     }
 

@@ -59,21 +59,26 @@ pub struct ReadTool {
 }
 
 impl FileKey {
-    fn of(&self, call: &ToolCall) -> Option<String> {
+    /// Puts the key of a call in the place of what `key` held; none if the call is no read.
+    fn of<'a>(&self, call: &ToolCall, key: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        key.clear();
         match self {
-            Self::Tools(tools) => tools.iter().find(|tool| tool.tool == call.name)?.key(&call.arguments),
-            Self::Function(key) => key(call),
+            Self::Tools(tools) => {
+                tools.iter().find(|tool| tool.tool == call.name)?.write_key(&call.arguments, key)?;
+            }
+            Self::Function(function) => key.extend(function(call)?.bytes()),
         }
+        Some(key)
     }
 }
 
 impl ReadTool {
-    /// The JSON of the values of the arguments; a missing one is null.
-    fn key(&self, arguments: &str) -> Option<String> {
+    /// Writes the JSON of the values of the arguments; a missing one is null.
+    fn write_key(&self, arguments: &str, key: &mut Vec<u8>) -> Option<()> {
         let mut json = serde_json::Deserializer::from_str(arguments);
         let values = json.deserialize_map(Values(&self.args)).ok()?;
         json.end().ok()?;
-        values.first()?.is_string().then(|| serde_json::to_string(&values).ok()).flatten()
+        values.first()?.is_string().then(|| serde_json::to_writer(key, &values).ok()).flatten()
     }
 }
 
@@ -183,18 +188,26 @@ impl DeduplicateFileReads {
 
     fn deduplicate(&self, history: &History) -> Compacted {
         let pairing = pair(history.events());
-        let mut reads: Vec<(PlacedResult<'_>, String)> = pairing
-            .answered()
-            .filter(|(_, answer)| answer.result.outcome == Outcome::Ok)
-            .filter_map(|(call, answer)| Some((answer, self.file_key.of(call.call)?)))
-            .collect();
-        reads.sort_by_key(|(answer, _)| (answer.event, answer.index));
-        let newest: HashMap<&str, usize> =
-            reads.iter().enumerate().map(|(number, (_, key))| (&**key, number)).collect();
-        let mut edits = Edits::of(history);
-        for (number, (answer, key)) in reads.iter().enumerate() {
-            if newest[&**key] != number && !is_blank(answer.result, &self.placeholder) {
-                edits.blank(answer.event, answer.index, &self.placeholder);
+        let place = |answer: &PlacedResult<'_>| (answer.event, answer.index);
+        // The number of each key, and the newest read of each number.
+        let mut numbers: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState> = HashMap::default();
+        let mut newest = Vec::new();
+        let mut key = Vec::new();
+        let mut reads = Vec::with_capacity(pairing.calls.len());
+        for (call, answer) in pairing.answered().filter(|(_, answer)| answer.result.outcome == Outcome::Ok) {
+            let Some(key) = self.file_key.of(call.call, &mut key) else { continue };
+            let number = numbers.get(key).copied().unwrap_or_else(|| {
+                numbers.insert(key.into(), newest.len());
+                newest.push(place(&answer));
+                newest.len() - 1
+            });
+            newest[number] = newest[number].max(place(&answer));
+            reads.push((answer, number));
+        }
+        let mut edits = Edits::of(history, &self.placeholder);
+        for (answer, number) in reads {
+            if newest[number] != place(&answer) && !is_blank(answer.result, &self.placeholder) {
+                edits.blank(answer.event, answer.index);
             }
         }
         edits.finish().map_or(Compacted::Unchanged, Compacted::Changed)
@@ -236,11 +249,16 @@ mod tests {
     #[test]
     fn a_key_is_read_from_an_object_and_from_nothing_else() {
         let read = ReadTool { tool: "read".to_owned(), args: ["path", "limit", "path"].map(str::to_owned).to_vec() };
-        let key = read.key(r#"{"x": [{}], "p\u0061th": "a", "path": "b", "limit": {"n": 1.0}} "#);
-        assert_eq!(key.as_deref(), Some(r#"["b",{"n":1.0},"b"]"#));
-        assert_eq!(read.key(r#"{"path":"b"}"#).as_deref(), Some(r#"["b",null,"b"]"#));
+        let key = |arguments: &str| {
+            let mut key = Vec::new();
+            read.write_key(arguments, &mut key)?;
+            String::from_utf8(key).ok()
+        };
+        let long = key(r#"{"x": [{}], "p\u0061th": "a", "path": "b", "limit": {"n": 1.0}} "#);
+        assert_eq!(long.as_deref(), Some(r#"["b",{"n":1.0},"b"]"#));
+        assert_eq!(key(r#"{"path":"b"}"#).as_deref(), Some(r#"["b",null,"b"]"#));
         for arguments in ["", "null", "[]", r#"["path"]"#, "{", r#"{"path":7}"#, r#"{"path":"b"} x"#, "not JSON"] {
-            assert_eq!(read.key(arguments), None, "{arguments}");
+            assert_eq!(key(arguments), None, "{arguments}");
         }
     }
 }

@@ -1,91 +1,127 @@
 //! Rewriting events in place: what is not touched stays shared.
 
+use std::iter::Peekable;
 use std::sync::Arc;
 
-use retrace_events::{Event, History, Part, PartBody, Response, ToolCall, ToolResult, ToolResults};
+use retrace_events::{Event, History, Part, PartBody, Response, SmolStr, ToolCall, ToolResult, ToolResults};
 
 /// A history of which some events are to be rewritten.
 ///
 /// Nothing is copied before all edits are known, and then nothing that an edit replaces.
 pub(crate) struct Edits<'a> {
     history: &'a History,
-    /// Each with the index of its event and that of the result, or the part, in it.
-    edits: Vec<(usize, usize, Edit<'a>)>,
+    /// The results whose content becomes the placeholder. The outcome stays, so that a model still learns of a failure.
+    blanks: Vec<(Place, ())>,
+    placeholder: SmolStr,
+    /// The parts of responses whose text, or call's arguments, become another.
+    texts: Vec<(Place, SmolStr)>,
 }
 
-enum Edit<'a> {
-    /// The content of a result becomes this placeholder. The outcome stays, so that a model still learns of a failure.
-    Blank(&'a str),
-    /// A part of a response becomes this.
-    Body(PartBody),
-}
+/// The index of an event and that of a result, or a part, in it.
+type Place = (usize, usize);
 
 impl<'a> Edits<'a> {
-    pub(crate) fn of(history: &'a History) -> Self {
-        Self { history, edits: Vec::new() }
+    /// No edits yet; a result that is blanked will hold this placeholder.
+    pub(crate) fn of(history: &'a History, placeholder: &str) -> Self {
+        Self { history, blanks: Vec::new(), placeholder: placeholder.into(), texts: Vec::new() }
     }
 
-    /// Replaces the content of the result at this index of the `tool_results` event at another by a placeholder.
-    pub(crate) fn blank(&mut self, event: usize, index: usize, placeholder: &'a str) {
-        self.edits.push((event, index, Edit::Blank(placeholder)));
+    /// Replaces the content of the result at this index of the `tool_results` event at another by the placeholder.
+    pub(crate) fn blank(&mut self, event: usize, index: usize) {
+        self.blanks.push(((event, index), ()));
     }
 
-    /// Replaces what the part at this index of the response at another is.
-    pub(crate) fn replace(&mut self, event: usize, index: usize, body: PartBody) {
-        self.edits.push((event, index, Edit::Body(body)));
+    /// Replaces the text, or the arguments of the call, that the part at this index of the response at another is.
+    pub(crate) fn replace(&mut self, event: usize, index: usize, text: impl Into<SmolStr>) {
+        self.texts.push(((event, index), text.into()));
     }
 
     /// The history, if anything is rewritten.
-    pub(crate) fn finish(mut self) -> Option<History> {
-        if self.edits.is_empty() {
+    pub(crate) fn finish(self) -> Option<History> {
+        if self.blanks.is_empty() && self.texts.is_empty() {
             return None;
         }
-        self.edits.sort_by_key(|&(event, index, _)| (event, index));
-        let mut edits = self.edits.into_iter().peekable();
-        let events = self.history.iter().enumerate().map(|(at, event)| {
-            if edits.peek().is_none_or(|(event, ..)| *event != at) {
-                return Arc::clone(event);
-            }
-            let edit = |index| edits.next_if(|edit| (edit.0, edit.1) == (at, index)).map(|(.., edit)| edit);
-            Arc::new(rewritten(event, edit))
+        let blank = |result: &ToolResult, ()| blanked(result, &self.placeholder);
+        let (mut blanks, mut texts) = (InOrder::of(self.blanks), InOrder::of(self.texts));
+        let events = read_ahead(self.history).enumerate().map(|(at, event)| match &**event {
+            Event::ToolResults(round) if blanks.touch(at) => Arc::new(Event::ToolResults(ToolResults {
+                results: rewritten(&round.results, |index| blanks.at((at, index)), blank),
+                extra: round.extra.clone(),
+            })),
+            Event::Response(response) if texts.touch(at) => Arc::new(Event::Response(Response {
+                content: rewritten(&response.content, |index| texts.at((at, index)), with_text),
+                model: response.model.clone(),
+                usage: response.usage.clone(),
+                provider_data: response.provider_data.clone(),
+                extra: response.extra.clone(),
+            })),
+            _ => Arc::clone(event),
         });
         Some(History::new(events.collect::<Vec<_>>()))
     }
 }
 
-/// The event with the edits at these indices.
-fn rewritten<'a>(event: &Event, mut edit: impl FnMut(usize) -> Option<Edit<'a>>) -> Event {
-    match event {
-        Event::ToolResults(ToolResults { results, extra }) => {
-            let results = results.iter().enumerate().map(|(index, result)| match edit(index) {
-                Some(Edit::Blank(placeholder)) => blanked(result, placeholder),
-                _ => result.clone(),
-            });
-            Event::ToolResults(ToolResults { results: results.collect(), extra: extra.clone() })
-        }
-        Event::Response(response) => {
-            let content = response.content.iter().enumerate().map(|(index, part)| match edit(index) {
-                Some(Edit::Body(body)) => Part { body, marks: part.marks.clone(), extra: part.extra.clone() },
-                _ => part.clone(),
-            });
-            Event::Response(Response {
-                content: content.collect(),
-                model: response.model.clone(),
-                usage: response.usage.clone(),
-                provider_data: response.provider_data.clone(),
-                extra: response.extra.clone(),
-            })
-        }
-        other => other.clone(),
+/// The events of a history, a stretch of them read before the first is given: each that is shared or made would wait for
+/// the memory of its own.
+fn read_ahead(history: &History) -> impl Iterator<Item = &Arc<Event>> {
+    let stretches = history.shared().chunks(64).chain(history.own().chunks(64));
+    // The sum is of no use but that it takes all of them.
+    let read = |stretch: &&[Arc<Event>]| {
+        std::hint::black_box(stretch.iter().map(Arc::strong_count).sum::<usize>());
+    };
+    stretches.inspect(read).flatten()
+}
+
+/// Edits in the order of their places, of which each is taken when its place is come to.
+struct InOrder<T>(Peekable<std::vec::IntoIter<(Place, T)>>);
+
+impl<T> InOrder<T> {
+    fn of(mut edits: Vec<(Place, T)>) -> Self {
+        // They are made in this order but for calls that were answered in another.
+        edits.sort_by_key(|(place, _)| *place);
+        Self(edits.into_iter().peekable())
+    }
+
+    /// Whether the next one is of this event.
+    fn touch(&mut self, event: usize) -> bool {
+        self.0.peek().is_some_and(|(place, _)| place.0 == event)
+    }
+
+    /// The one of this place, if there is one.
+    fn at(&mut self, place: Place) -> Option<T> {
+        self.0.next_if(|(next, _)| *next == place).map(|(_, edit)| edit)
     }
 }
 
+/// The items, of which those with an edit are made anew.
+fn rewritten<T: Clone, E>(items: &[T], mut edit: impl FnMut(usize) -> Option<E>, anew: impl Fn(&T, E) -> T) -> Vec<T> {
+    let items = items.iter().enumerate().map(|(index, item)| match edit(index) {
+        Some(edit) => anew(item, edit),
+        None => item.clone(),
+    });
+    items.collect()
+}
+
+/// The part with this as its text, or as the arguments of its call.
+fn with_text(part: &Part, text: SmolStr) -> Part {
+    let body = match &part.body {
+        PartBody::ToolCall(call) => PartBody::ToolCall(ToolCall {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: text,
+            rebuilt: call.rebuilt,
+        }),
+        _ => PartBody::Text(text),
+    };
+    Part { body, marks: part.marks.clone(), extra: part.extra.clone() }
+}
+
 /// The result with this text as its content.
-pub(crate) fn blanked(result: &ToolResult, placeholder: &str) -> ToolResult {
+pub(crate) fn blanked(result: &ToolResult, placeholder: &SmolStr) -> ToolResult {
     ToolResult {
         call_id: result.call_id.clone(),
         name: result.name.clone(),
-        content: vec![Part::text(placeholder)],
+        content: vec![Part::text(placeholder.clone())],
         outcome: result.outcome,
         error: result.error.clone(),
         outcome_from: result.outcome_from,
@@ -94,12 +130,21 @@ pub(crate) fn blanked(result: &ToolResult, placeholder: &str) -> ToolResult {
     }
 }
 
-/// The call with other arguments.
-pub(crate) fn with_arguments(call: &ToolCall, arguments: impl Into<String>) -> ToolCall {
-    ToolCall { id: call.id.clone(), name: call.name.clone(), arguments: arguments.into(), rebuilt: call.rebuilt }
-}
-
 /// Whether the content of a result is the placeholder.
 pub(crate) fn is_blank(result: &ToolResult, placeholder: &str) -> bool {
     matches!(&result.content[..], [part] if part.as_text() == Some(placeholder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_ahead_is_the_history() {
+        let mut history = History::from((0..130).map(|n| Event::request(n.to_string())).collect::<Vec<_>>());
+        for n in 0..70 {
+            history.push(Event::answer(n.to_string()));
+        }
+        assert!(read_ahead(&history).eq(history.iter()));
+    }
 }

@@ -323,7 +323,7 @@ mod tests {
                 min_clear_tokens: keep_tokens,
                 ..ClearToolResults::default()
             }),
-            Arc::new(DeduplicateFileReads::new(FileKey::Function(Arc::new(|call| Some(call.name.clone()))))),
+            Arc::new(DeduplicateFileReads::new(FileKey::Function(Arc::new(|call| Some(call.name.to_string()))))),
             Arc::new(ClampOversizedMessages {
                 max_part_chars: Some(target.saturating_add(1)),
                 keep_head_chars: target / 2,

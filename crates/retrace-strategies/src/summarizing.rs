@@ -241,7 +241,7 @@ impl SummarizingCompaction {
                 PartBody::Text(_) if left == 0 => continue,
                 PartBody::Text(text) => {
                     let n = text.chars().count();
-                    *text = cut(std::mem::take(text), Some(left));
+                    *text = cut(text.to_string(), Some(left)).into();
                     left = left.saturating_sub(n);
                 }
                 _ => left = most,

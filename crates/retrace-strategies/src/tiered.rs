@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
 use retrace_events::History;
-use retrace_events::tokens::{TokenCounter, Tokens, count_events};
+use retrace_events::tokens::{TokenCounter, Tokens};
 
 use crate::anchors::with_pins;
 use crate::config::{BadSetting, at_least_one};
 use crate::context::CompactContext;
-use crate::sizes::anchored;
+use crate::sizes::{Recount, anchored, told};
 use crate::strategy::{Business, CompactError, Compacted, Strategy, fresh};
 use crate::trigger::{FALLBACK_WINDOW, Window, is_of_trigger};
 
@@ -67,14 +67,14 @@ impl TieredCompaction {
 
     async fn run(&self, history: &History, cx: &mut CompactContext<'_>) -> Result<Compacted, CompactError> {
         let target = self.target(cx.window);
-        let start = anchored(cx.counter, history);
-        let words = count_events(cx.counter, history.events());
+        let mut sizes = Recount::new(cx.counter);
+        let words = sizes.count(history);
+        let start = told(cx.counter, history).unwrap_or(words);
         let mut kept = history.clone();
         let mut removed = Some(0);
         for tier in &self.tiers {
             // What the provider said of the input knows nothing of what was removed since.
-            let removed_so_far =
-                removed.get_or_insert_with(|| words.0.saturating_sub(count_events(cx.counter, kept.events()).0));
+            let removed_so_far = removed.get_or_insert_with(|| words.0.saturating_sub(sizes.count(&kept).0));
             if Tokens(start.0.saturating_sub(*removed_so_far)) <= target {
                 break;
             }

@@ -88,7 +88,7 @@ fn header() -> impl Strategy<Value = Header> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let system = text().prop_map(PartBody::System);
+    let system = text().prop_map(|text| PartBody::System(text.into()));
     let request = (content(prop_oneof![plain(), system, media()]), extra())
         .prop_map(|(content, extra)| Event::Request(Request { content, extra }));
     let response = content(prop_oneof![plain(), thinking(), call()]);
@@ -127,8 +127,8 @@ fn result() -> impl Strategy<Value = ToolResult> {
     let content = content(prop_oneof![plain(), media()]);
     (text(), text(), content, outcome, option::of(text()), outcome_from, any::<bool>(), extra()).prop_map(
         |(call_id, name, content, outcome, error, outcome_from, own, extra)| ToolResult {
-            call_id,
-            name,
+            call_id: call_id.into(),
+            name: name.into(),
             content,
             outcome,
             error,
@@ -148,7 +148,7 @@ fn content(body: impl Strategy<Value = PartBody>) -> impl Strategy<Value = Vec<P
 }
 
 fn plain() -> impl Strategy<Value = PartBody> {
-    text().prop_map(PartBody::Text)
+    text().prop_map(|text| PartBody::Text(text.into()))
 }
 
 fn media() -> impl Strategy<Value = PartBody> {
@@ -163,5 +163,6 @@ fn thinking() -> impl Strategy<Value = PartBody> {
 
 fn call() -> impl Strategy<Value = PartBody> {
     (text(), text(), text(), any::<bool>())
-        .prop_map(|(id, name, arguments, rebuilt)| PartBody::ToolCall(ToolCall { id, name, arguments, rebuilt }))
+        .prop_map(|(id, name, arguments, rebuilt)| ToolCall { rebuilt, ..ToolCall::new(id, name, arguments) })
+        .prop_map(PartBody::ToolCall)
 }

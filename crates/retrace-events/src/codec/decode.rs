@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, SeqAccess, Visitor};
+use smol_str::SmolStr;
 
 use super::fields::{Fields, List, Nullable, Object, Trail, keep, once, once_with, required};
 use crate::event::{
@@ -211,11 +212,11 @@ enum PartKind {
 struct PartFields {
     part: PartKind,
     place: Place,
-    text: Option<String>,
+    text: Option<SmolStr>,
     signature: Option<Option<String>>,
-    id: Option<String>,
-    name: Option<String>,
-    arguments: Option<String>,
+    id: Option<SmolStr>,
+    name: Option<SmolStr>,
+    arguments: Option<SmolStr>,
     rebuilt: Option<bool>,
     media_type: Option<String>,
     data: Option<String>,
@@ -304,9 +305,10 @@ impl Fields for PartFields {
                     _ => return Err(E::custom(format_args!("{} needs either `data` or `url`", kind.as_str()))),
                 },
             }),
-            PartKind::Thinking => {
-                PartBody::Thinking(Thinking { text: required(self.text, "text")?, signature: self.signature.flatten() })
-            }
+            PartKind::Thinking => PartBody::Thinking(Thinking {
+                text: required(self.text, "text")?.into(),
+                signature: self.signature.flatten(),
+            }),
             PartKind::ToolCall => PartBody::ToolCall(ToolCall {
                 id: required(self.id, "id")?,
                 name: required(self.name, "name")?,
@@ -331,8 +333,8 @@ impl Fields for PartFields {
 
 #[derive(Default)]
 struct ResultFields {
-    call_id: Option<String>,
-    name: Option<String>,
+    call_id: Option<SmolStr>,
+    name: Option<SmolStr>,
     content: Option<Vec<Part>>,
     outcome: Option<Outcome>,
     error: Option<Option<String>>,

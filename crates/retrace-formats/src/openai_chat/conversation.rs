@@ -32,7 +32,7 @@ impl Conversation {
         match message {
             Message::System(Request { content, .. }) if self.events.is_empty() => {
                 self.instructions.extend(content.into_iter().filter_map(|part| match part.body {
-                    PartBody::System(text) => Some(text),
+                    PartBody::System(text) => Some(text.into()),
                     _ => None,
                 }));
             }
@@ -85,9 +85,9 @@ impl Conversation {
         for (call, is_made) in response.tool_calls().zip(made) {
             self.waiting.add(&call.id, &call.name, is_made);
             let kind = if is_made {
-                FindingKind::MadeId { tool: call.name.clone() }
+                FindingKind::MadeId { tool: call.name.to_string() }
             } else if !ids.insert(&*call.id) && shared.insert(&*call.id) {
-                FindingKind::SharedId { id: call.id.clone() }
+                FindingKind::SharedId { id: call.id.to_string() }
             } else {
                 continue;
             };
@@ -109,7 +109,7 @@ impl Conversation {
                 let result = &mut results[i];
                 let call = if result.name.is_empty() != is_named { self.waiting.take_only(result) } else { None };
                 let Some(WaitingCall { id, name, .. }) = call else { return true };
-                (result.call_id, result.name) = (id, name.clone());
+                (result.call_id, result.name) = (id.into(), name.as_str().into());
                 self.findings.push(Finding::new(places[i].clone(), FindingKind::PairedWithoutId { tool: name }));
                 false
             });
@@ -129,13 +129,13 @@ impl Conversation {
                 }
                 Some(_) => {}
                 None => {
-                    let kind = FindingKind::UnansweredCall { tool: paired.call.name.clone() };
+                    let kind = FindingKind::UnansweredCall { tool: paired.call.name.to_string() };
                     self.findings.push(Finding::new(self.places[paired.event][0].clone(), kind));
                 }
             }
         }
         for orphan in pairing.orphans.iter().filter(|orphan| !orphan.result.call_id.is_empty()) {
-            let kind = FindingKind::OrphanResult { id: orphan.result.call_id.clone() };
+            let kind = FindingKind::OrphanResult { id: orphan.result.call_id.to_string() };
             self.findings.push(Finding::new(self.places[orphan.event][orphan.index].clone(), kind));
         }
         for (event, index, name) in names {
@@ -155,7 +155,7 @@ fn give_ids(response: &mut Response, event_idx: usize) -> Vec<bool> {
     let made = calls.enumerate().map(|(index, call)| {
         let is_made = call.id.is_empty();
         if is_made {
-            call.id = format!("no-id-{event_idx}-{index}");
+            call.id = format!("no-id-{event_idx}-{index}").into();
         }
         is_made
     });
@@ -192,7 +192,7 @@ impl Waiting {
 
     /// Whether a call with the id of this result waited; it does no more.
     fn answer(&mut self, result: &ToolResult) -> bool {
-        let Some(calls) = self.by_id.get_mut(&result.call_id) else { return false };
+        let Some(calls) = self.by_id.get_mut(&*result.call_id) else { return false };
         let Some(number) = std::iter::from_fn(|| calls.pop_front()).find(|number| self.open.contains(number)) else {
             return false;
         };
@@ -203,7 +203,7 @@ impl Waiting {
     /// Takes the only call that this result can answer: of its name, if it has one, and, if it has an id, with none of
     /// its own.
     fn take_only(&mut self, result: &ToolResult) -> Option<WaitingCall> {
-        let open = if result.name.is_empty() { &self.open } else { self.open_by_name.get(&result.name)? };
+        let open = if result.name.is_empty() { &self.open } else { self.open_by_name.get(&*result.name)? };
         let number = open.first().copied().filter(|_| open.len() == 1)?;
         let call = self.calls[number].clone();
         if !call.is_made && !result.call_id.is_empty() {

@@ -47,8 +47,8 @@ pub(super) fn read(value: &RawValue, place: Place, findings: &mut Vec<Finding>) 
         Writer::User => Message::Request(Request { content, extra: message.rest() }),
         Writer::Assistant => Message::Response(response(message, content, findings)?),
         Writer::Tool => Message::Result(ToolResult {
-            call_id: message.take_text("tool_call_id")?.unwrap_or_default(),
-            name: message.take_text("name")?.unwrap_or_default(),
+            call_id: message.take_text("tool_call_id")?.unwrap_or_default().into(),
+            name: message.take_text("name")?.unwrap_or_default().into(),
             content,
             outcome: Outcome::Ok,
             error: None,
@@ -125,5 +125,5 @@ fn function(mut function: Object<'_>, id: String) -> Result<Part, ImportError> {
         Some(parsed) => (compact(parsed.get()), true),
         None => ("{}".to_owned(), true),
     };
-    Ok(PartBody::ToolCall(ToolCall { id, name, arguments, rebuilt }).into())
+    Ok(PartBody::ToolCall(ToolCall { rebuilt, ..ToolCall::new(id, name, arguments) }).into())
 }

@@ -62,7 +62,7 @@ fn part(value: &RawValue, place: Place, writer: Writer, findings: &mut Vec<Findi
         "text" | "input_text" | "output_text" => text_part(part.need_text("text")?, writer).body,
         "refusal" if writer == Writer::Assistant => {
             findings.push(Finding::new(part.place.clone(), FindingKind::Refusal));
-            PartBody::Text(part.need_text("refusal")?)
+            PartBody::Text(part.need_text("refusal")?.into())
         }
         "thinking" if writer == Writer::Assistant => {
             let (text, signature) = (part.need_text("thinking")?, part.take_text("signature")?);

@@ -198,7 +198,7 @@ fn check(name: &str, model: &RigModel, history: &History) -> Result<(), TestCase
     for sent in history.sent().events().filter(|sent| matches!(sent.event, Event::Response(_))) {
         let what = |parts: &[&Part]| -> Vec<String> {
             let one = |part: &Part| match &part.body {
-                PartBody::Text(text) if !text.is_empty() => Some(text.clone()),
+                PartBody::Text(text) if !text.is_empty() => Some(text.to_string()),
                 PartBody::ToolCall(call) => {
                     // Of a text that is a text of an object, rig knows only the object.
                     let arguments = call.arguments.replace("\"{}\"", "{}");

@@ -195,7 +195,7 @@ fn a_context_without_the_session_or_without_the_task_is_seen_as_such() {
     };
     let first_call = |instructions, text: &str| {
         let response = ask(instructions, vec![Event::request(text)]);
-        response.tool_calls().next().map(|call| (call.name.clone(), call.arguments.clone()))
+        response.tool_calls().next().map(|call| (call.name.to_string(), call.arguments.to_string()))
     };
     let login = Some(("login".to_owned(), "{}".to_owned()));
     let list = Some(("list_items".to_owned(), r#"{"page":1,"session":"s-4821"}"#.to_owned()));

@@ -126,8 +126,9 @@ pub(super) fn cut_results(event: &Arc<Event>, most: usize) -> Arc<Event> {
     if results.iter().all(stays) {
         return Arc::clone(event);
     }
-    let cut =
-        |result: &ToolResult| if stays(result) { result.clone() } else { blanked(result, &cut_text(result, most)) };
+    let cut = |result: &ToolResult| {
+        if stays(result) { result.clone() } else { blanked(result, &cut_text(result, most).into()) }
+    };
     Arc::new(Event::ToolResults(ToolResults { results: results.iter().map(cut).collect(), extra: extra.clone() }))
 }
 
