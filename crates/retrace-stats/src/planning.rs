@@ -1,5 +1,7 @@
 //! How many recordings, boundaries and samples a question takes, and what they cost.
 
+mod split;
+
 use thiserror::Error;
 
 use crate::bounded_mean::{BoundedMeanError, WorstRecording, is_below};
@@ -7,6 +9,8 @@ use crate::interval::Level;
 use crate::recordings::Recordings;
 use crate::student::StudentT;
 use crate::variance::VarianceComponents;
+
+pub use self::split::{Rollouts, Split, best_split};
 
 /// The most boundaries a recording that are looked at.
 const MOST_BOUNDARIES: u32 = 12;
@@ -93,6 +97,20 @@ pub enum PlanError {
         /// The power.
         power: Level,
     },
+    /// Six recordings with a rollout in each arm take more.
+    #[error("`{rollouts}` rollouts are too few: `{least}` are the least that can show harm on new recordings")]
+    TooFewRollouts {
+        /// How many rollouts there are.
+        rollouts: u32,
+        /// How many it takes.
+        least: u64,
+    },
+    /// Fewer than six recordings show nothing at 95 %.
+    #[error("`{recordings}` recordings are too few: six are the least that can show harm on new ones")]
+    TooFewRecordings {
+        /// How many recordings there are.
+        recordings: u32,
+    },
     /// No design that is looked at is enough.
     #[error(
         "`{most}` recordings of `{MOST_BOUNDARIES}` boundaries with `{MOST_SAMPLES}` samples do not find an effect of `{effect}`: ask for a greater one"
@@ -171,13 +189,7 @@ fn root(numerator: f64, denominator: f64) -> f64 {
 pub fn cheapest_design(components: &VarianceComponents, price: &Price, goal: &Goal) -> Result<Design, PlanError> {
     let variances = Variances::new(components)?;
     checked(price)?;
-    if !(goal.effect > 0.0 && goal.effect.is_finite()) {
-        return Err(PlanError::Effect { effect: goal.effect });
-    }
-    if goal.power.double() < 0.5 {
-        return Err(PlanError::Power { power: goal.power });
-    }
-    let mut powers = Powers { goal, quantiles: vec![None; RECORDINGS[1] as usize + 1] };
+    let mut powers = Powers::new(goal)?;
     let mut best: Option<Design> = None;
     for boundaries in 1..=MOST_BOUNDARIES {
         for samples in 1..=MOST_SAMPLES {
@@ -288,7 +300,17 @@ struct Powers<'a> {
     quantiles: Vec<Option<f64>>,
 }
 
-impl Powers<'_> {
+impl<'a> Powers<'a> {
+    fn new(goal: &'a Goal) -> Result<Self, PlanError> {
+        if !(goal.effect > 0.0 && goal.effect.is_finite()) {
+            return Err(PlanError::Effect { effect: goal.effect });
+        }
+        if goal.power.double() < 0.5 {
+            return Err(PlanError::Power { power: goal.power });
+        }
+        Ok(Self { goal, quantiles: vec![None; RECORDINGS[1] as usize + 1] })
+    }
+
     fn power(&mut self, variance: f64, recordings: u32) -> f64 {
         let Some(t) = StudentT::new(f64::from(recordings) - 1.0) else { return 0.0 };
         let level = self.goal.level;
