@@ -1,5 +1,7 @@
 //! How many recordings, boundaries and samples a question takes, and what they cost.
 
+#[cfg(test)]
+mod simulated;
 mod split;
 
 use thiserror::Error;
@@ -167,7 +169,8 @@ fn root(numerator: f64, denominator: f64) -> f64 {
 /// [`optimum`] describes, and `F` and `t`, the quantile that the level asks for, of Student's distribution with
 /// `recordings - 1` degrees of freedom. Of equally cheap ones it is that with the fewest recordings, then boundaries,
 /// then samples. Power is an approximation: right within about 2 points for mild harm, and between 15 points too high
-/// and 12 too low for rare heavy harm.
+/// and 12 too low for rare heavy harm. Below 8 recordings it is far too high, as 6 show a harm only where each does: 80 %
+/// is then 38 to 75 %.
 ///
 /// # Errors
 ///
