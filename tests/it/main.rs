@@ -13,6 +13,7 @@ mod main_job;
 mod otlp;
 mod own_compaction;
 mod parts;
+mod plan;
 mod program;
 mod score;
 mod verify;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use retrace_events::OutcomeRule;
+use retrace_stats::Level;
 
 /// Measures what compaction of an AI agent's history does to its next tool calls.
 ///
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Strategies(StrategiesArgs),
     /// Scores rollouts that were collected elsewhere
     Score(ScoreArgs),
+    /// Plans the next run from the report of a pilot: how much it takes to find a harm, and its price; asks no model
+    Plan(PlanArgs),
 }
 
 #[derive(ClapArgs)]
@@ -229,6 +232,70 @@ pub(crate) struct ScoreArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct PlanArgs {
+    /// The JSON report of a pilot, as of `retrace verify --json > pilot.json`
+    pub(crate) pilot: PathBuf,
+    /// The least harm that should be found, in wasted actions over the horizon or in shares of rollouts that stop; else the
+    /// pilot's own mean where that is a harm
+    #[arg(long, value_name = "X")]
+    pub(crate) effect: Option<f64>,
+    /// What the harm is looked for in
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) channel: ChannelArg,
+    /// The share of such runs that should find it, from 0.5 on
+    #[arg(long, value_name = "SHARE", default_value = "0.8")]
+    pub(crate) power: PowerArg,
+    /// How many strategies run, the control included; else as many as in the pilot
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) strategies: Option<u32>,
+    /// What it costs to make a recording; else as much as ten rollouts
+    #[arg(long, value_name = "PRICE")]
+    pub(crate) price_recording: Option<f64>,
+    /// What it costs to prepare a boundary, such as to compact there; else as much as a rollout
+    #[arg(long, value_name = "PRICE")]
+    pub(crate) price_boundary: Option<f64>,
+    /// What a rollout costs, in any currency
+    #[arg(long, value_name = "PRICE", default_value_t = 1.0)]
+    pub(crate) price_rollout: f64,
+    /// Also splits so many rollouts, those of the raw history and of all strategies together, in the best way
+    #[arg(long, value_name = "N")]
+    pub(crate) rollouts: Option<u32>,
+    /// The most recordings that these can be split over, such as those there are
+    #[arg(long, value_name = "G", requires = "rollouts")]
+    pub(crate) recordings: Option<u32>,
+    /// Also says how many recordings it takes to be within these margins, instead of those of the pilot
+    #[arg(long, value_name = "CHANNEL=NUMBER", value_delimiter = ',')]
+    pub(crate) margin: Vec<MarginArg>,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub(crate) enum ChannelArg {
+    /// Actions that failed or were executed before
+    #[default]
+    Wasted,
+    /// Rollouts whose agent ended its turn before the horizon
+    Stopped,
+}
+
+/// A share of runs.
+#[derive(Clone, Copy)]
+pub(crate) struct PowerArg(pub(crate) Level);
+
+impl FromStr for PowerArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const PARTS: u32 = 10_000;
+        let share: Option<f64> = text.trim().parse().ok().filter(|share| (0.5..1.0).contains(share));
+        let level = share.and_then(|share| Level::new((share * f64::from(PARTS)).round() as u32, PARTS));
+        level.map(Self).ok_or_else(|| "expected a number from 0.5 to 0.9999".to_owned())
+    }
 }
 
 #[derive(ClapArgs)]

@@ -9,7 +9,7 @@ use retrace_formats::ImportError;
 use retrace_mcp::McpError;
 use retrace_model::CassetteError;
 use retrace_report::{NoSuchHorizon, printable};
-use retrace_score::{ReportError, ScoreInputError};
+use retrace_score::{PilotError, ReportError, ScoreInputError};
 use retrace_verifier::VerifyError;
 
 /// An error with a hint, for what goes wrong in the program itself.
@@ -99,6 +99,9 @@ fn hint(error: &(dyn Error + 'static)) -> Option<String> {
         return error.hint().map(str::to_owned);
     }
     if let Some(error) = error.downcast_ref::<ScoreInputError>() {
+        return error.hint().map(str::to_owned);
+    }
+    if let Some(error) = error.downcast_ref::<PilotError>() {
         return error.hint().map(str::to_owned);
     }
     if let Some(error) = error.downcast_ref::<ReportError>() {

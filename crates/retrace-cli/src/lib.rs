@@ -49,6 +49,7 @@ pub fn main() -> ExitCode {
         Command::Strategies(args) => commands::strategies::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
         Command::Score(args) => commands::score::run(&args),
+        Command::Plan(args) => commands::plan::run(&args),
     };
     match ended {
         Ok(exit) => exit,

@@ -91,6 +91,18 @@ pub struct ChannelInference {
     pub intervals: Intervals,
     /// Where the spread comes from; `None` where the boundaries are too few to tell.
     pub components: Option<Components>,
+    /// What `high_completed` limits the mean of: each recording, or task, with every rollout that failed as bad as can be.
+    pub completed: Vec<UnitSum>,
+}
+
+/// What one recording says, or one task where these are the unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnitSum {
+    /// At how many boundaries the strategy was tested.
+    pub n_boundaries: u32,
+    /// The sum of their differences.
+    #[serde(serialize_with = "number::exact", deserialize_with = "number::read_exact")]
+    pub sum: Exact,
 }
 
 /// A mean, and its interval.

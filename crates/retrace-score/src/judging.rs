@@ -29,7 +29,7 @@ pub struct Judging {
 }
 
 /// The greatest mean differences that are acceptable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Margins {
     /// In wasted actions over the horizon.
     pub wasted: Option<f64>,

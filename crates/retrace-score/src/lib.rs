@@ -32,6 +32,7 @@
 //! * [`Burdens`] counts what one rollout wasted; [`score_boundary`] compares the two arms of a boundary; [`Report::new`]
 //!   works out the report of a whole [`Verification`].
 //! * [`ScoreInput`] reads rollouts that were collected elsewhere, from JSON.
+//! * [`Pilot`] reads of a report's JSON what the next run is planned from.
 //! * What was executed before a boundary is anything that is [`Executed`]: the [`Boundary`](retrace_events::Boundary)
 //!   itself, a set of signatures, or [`ExecutedCalls`].
 //!
@@ -50,6 +51,7 @@ mod judging;
 #[cfg(test)]
 mod laws;
 mod number;
+mod pilot;
 mod report;
 mod score_input;
 #[cfg(test)]
@@ -63,13 +65,15 @@ pub use early::EarlyStop;
 pub use errors::{ErrorCount, Place};
 pub use executed::{Executed, ExecutedCalls};
 pub use inference::{
-    ChannelInference, Components, Contrast, Described, Ends, Inference, Intervals, TInterval, Test, verdict_words,
+    ChannelInference, Components, Contrast, Described, Ends, Inference, Intervals, TInterval, Test, UnitSum,
+    verdict_words,
 };
 pub use input::{
     BoundaryOutcome, Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, RecordingLength, ReplayDifference,
     ReplayFidelity, Size, Spend, StrategyOutcome, UnusableRecording, Verification,
 };
 pub use judging::{Judging, Margins, Scope, Unit};
+pub use pilot::{Pilot, PilotChannel, PilotError, PilotInference, PilotJudging, PilotStrategy};
 pub use report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, RESAMPLES,
     Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,

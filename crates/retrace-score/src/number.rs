@@ -1,7 +1,8 @@
 //! How exact numbers are written: the fraction, and the nearest double beside it.
 
 use retrace_stats::{Exact, Interval, PValue, nearest_double};
-use serde::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::delta::Channels;
 
@@ -28,6 +29,17 @@ struct Ends {
 
 pub(crate) fn exact<S: Serializer>(exact: &Exact, serializer: S) -> Result<S::Ok, S::Error> {
     Number::from(exact).serialize(serializer)
+}
+
+/// Reads what [`exact`] writes.
+pub(crate) fn read_exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Exact, D::Error> {
+    #[derive(Deserialize)]
+    struct Written {
+        exact: String,
+    }
+
+    let Written { exact } = Written::deserialize(deserializer)?;
+    exact.parse().map_err(|_| D::Error::custom(format!("`{exact}` is no fraction such as `-5/12`")))
 }
 
 pub(crate) fn option<S: Serializer>(exact: &Option<Exact>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -136,7 +136,7 @@ impl ScoreInput {
 }
 
 /// A message in the words of JSON.
-fn plain(message: String) -> String {
+pub(crate) fn plain(message: String) -> String {
     const FOUND: [(&str, &str); 3] = [("map", "an object"), ("sequence", "an array"), ("floating point", "the number")];
     const EXPECTED: [(&str, &str); 5] = [
         ("a map", "an object"),
@@ -162,7 +162,7 @@ fn reworded(text: &str, words: &[(&str, &str)]) -> String {
 }
 
 /// A path as far as it is known: events read their own fields.
-fn path(path: &serde_path_to_error::Path) -> String {
+pub(crate) fn path(path: &serde_path_to_error::Path) -> String {
     match path.to_string().split(".?").next() {
         None | Some("?") => ".".to_owned(),
         Some(known) => known.to_owned(),
@@ -171,7 +171,7 @@ fn path(path: &serde_path_to_error::Path) -> String {
 
 /// What is read from an object alone. Derived readers take an array too, for the fields in the order of our code.
 #[derive(Default)]
-struct Object<T>(T);
+pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

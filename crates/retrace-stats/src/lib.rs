@@ -48,8 +48,8 @@
 //! About the very boundaries that were run, from the counts of their [`Arms`]: [`here_interval()`], and
 //! [`completed_difference`] where rollouts failed.
 //!
-//! What follows: [`holm()`] and [`control_gate`] adjust p-values, [`verdict()`] judges, [`variance_components`] and
-//! [`cheapest_design`] plan the next run.
+//! What follows: [`holm()`] and [`control_gate`] adjust p-values, [`verdict()`] judges, [`variance_components`],
+//! [`cheapest_design`] and [`best_split`] plan the next run.
 //!
 //! What an action, an arm or a boundary is, is not known here: numbers go in and numbers come out.
 //! No function reads a clock, a file or an ambient source of randomness, so equal arguments give
@@ -111,7 +111,10 @@ pub use joint_flips::{JointFlips, joint_flips};
 pub use max_t::{Adjusted, FlipError, MaxT, max_t};
 pub use median::median;
 pub use p_value::PValue;
-pub use planning::{Design, Goal, Optimum, PlanError, Price, cheapest_design, optimum, recordings_for_margin};
+pub use planning::{
+    Design, Goal, Optimum, PlanError, Price, Rollouts, Split, best_split, cheapest_design, optimum,
+    recordings_for_margin,
+};
 pub use rates::exact_rates_test;
 pub use rational::{Exact, NotAFraction, exact_difference, nearest_double};
 pub use recordings::Recordings;

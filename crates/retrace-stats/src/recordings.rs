@@ -40,6 +40,21 @@ impl Recordings {
         recordings
     }
 
+    /// Of what is summed up already: the sum of the differences of each recording, and how many boundaries it has.
+    ///
+    /// ```
+    /// use retrace_stats::{Exact, Recordings};
+    ///
+    /// let five: Exact = "5".parse()?;
+    /// let one_by_one = Recordings::new([&["2".parse()?, "3".parse()?][..]]);
+    /// assert_eq!(Recordings::from_sums([(five, 2)]), one_by_one);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_sums(recordings: impl IntoIterator<Item = (Exact, u32)>) -> Self {
+        let (sums, sizes) = recordings.into_iter().unzip();
+        Self { sums, sizes }
+    }
+
     /// The sum of the differences of each recording.
     pub fn sums(&self) -> &[Exact] {
         &self.sums

@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod inspect;
+pub(crate) mod plan;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod score;

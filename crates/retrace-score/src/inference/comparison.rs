@@ -5,6 +5,7 @@ use retrace_stats::{
     rollout_permutation_test,
 };
 
+use super::UnitSum;
 use crate::delta::Score;
 use crate::input::Compaction;
 use crate::judging::Units;
@@ -180,6 +181,13 @@ impl Column {
         };
         let units: Vec<Vec<_>> = self.units.iter().map(|unit| unit.iter().map(completed).collect()).collect();
         Recordings::new(units.iter().map(Vec::as_slice))
+    }
+
+    /// The same as numbers of a report.
+    pub(super) fn completed_sums(&self) -> Vec<UnitSum> {
+        let completed = self.completed();
+        let units = completed.sums().iter().zip(completed.sizes());
+        units.map(|(sum, &n_boundaries)| UnitSum { n_boundaries, sum: sum.clone() }).collect()
     }
 
     /// With every failed rollout as good as can be after, and as bad before.

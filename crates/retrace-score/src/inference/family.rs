@@ -139,6 +139,7 @@ impl Tested {
                 cluster_t: cluster_t.map(TInterval::from),
             },
             components: variance_components(&of_units).ok().map(Components::from),
+            completed: self.column.completed_sums(),
         }
     }
 }
@@ -179,6 +180,13 @@ impl From<HereInterval> for TInterval {
 impl From<ClusterT> for TInterval {
     fn from(ClusterT { se, freedom, low, high, .. }: ClusterT) -> Self {
         Self { se, freedom, low, high }
+    }
+}
+
+impl From<Components> for VarianceComponents {
+    fn from(components: Components) -> Self {
+        let Components { recording, boundary, rollout_pre, rollout_post } = components;
+        Self { recording, boundary, rollout_pre, rollout_post }
     }
 }
 
