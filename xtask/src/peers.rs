@@ -1,6 +1,8 @@
 //! Peers: other programs for the same work, installed at pinned versions and timed beside our own on the same data, in one
 //! run. Only ratios are worth keeping: a machine has its moods.
 
+#![expect(clippy::print_stdout, reason = "what peers prints is a table for the one who runs it")]
+
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
