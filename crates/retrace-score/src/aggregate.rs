@@ -21,8 +21,8 @@ use crate::report::{
     Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,
 };
 
-/// How many columns are resampled at a time: the sums of this many stay in the processor's cache.
-const RESAMPLED_TOGETHER: usize = 16;
+/// How many columns are resampled at a time, with the same draws: the sums of more would take much memory.
+const RESAMPLED_TOGETHER: usize = 64;
 
 impl Report {
     /// Works out the report of a verification.

@@ -53,7 +53,18 @@ struct ReportRow {
     horizon: usize,
     boundaries: Vec<BoundaryRow>,
     expect: IndexMap<String, ExpectRow>,
+    ag2: IndexMap<String, Ag2Row>,
     report: SaidOnceRow,
+}
+
+/// What ag2 itself made of it.
+#[derive(Debug, Deserialize)]
+struct Ag2Row {
+    /// Missing where it scored nothing.
+    #[serde(default)]
+    intervals_at_full_horizon: IndexMap<String, [f64; 2]>,
+    #[serde(default)]
+    starred: IndexMap<String, bool>,
 }
 
 #[derive(Deserialize)]
@@ -223,7 +234,40 @@ fn vectors_of_whole_verifications() {
         assert_eq!(counts(&report.pre.errors), once.pre_errors, "{name}");
         assert_eq!(report.strategies.len(), expect.len(), "{name}");
         for (strategy, expect) in expect {
-            check(&format!("{name}, {strategy}"), &report, &strategy, &expect);
+            let case = format!("{name}, {strategy}");
+            check(&case, &report, &strategy, &expect);
+            if let Some(deltas) = &report.strategies[&strategy].horizons[row.horizon - 1].deltas {
+                row.ag2[&strategy].check(
+                    &case,
+                    deltas,
+                    report.strategies[&strategy].horizons[row.horizon - 1].n_scored,
+                );
+            }
+        }
+    }
+}
+
+impl Ag2Row {
+    /// Its intervals are of as many draws by another generator, so they agree to the noise of both; its stars are those of
+    /// intervals from ten boundaries on.
+    fn check(&self, case: &str, deltas: &Channels<Estimate>, n_scored: usize) {
+        let channels = [
+            ("blocked", &deltas.blocked),
+            ("refetch", &deltas.refetch),
+            ("wasted", &deltas.wasted),
+            ("stopped", &deltas.stopped),
+        ];
+        for (name, estimate) in channels {
+            let Some(interval) = &estimate.interval else { continue };
+            let (low, high) = (nearest_double(&interval.low), nearest_double(&interval.high));
+            let [its_low, its_high] = self.intervals_at_full_horizon[name];
+            // A step of the grid of three rollouts an arm, and what is left on finer ones.
+            let noise = 0.06 * (high - low) + 1.01 / (3 * n_scored) as f64;
+            assert!(
+                (low - its_low).abs() <= noise && (high - its_high).abs() <= noise,
+                "{case} {name}: {interval:?} {self:?}"
+            );
+            assert_eq!(n_scored >= 10 && interval.excludes_zero(), self.starred[name], "{case} {name}: {interval:?}");
         }
     }
 }

@@ -4,13 +4,14 @@
 //! the means so found. Values are resampled as whole steps of their common grid and never as
 //! doubles, so an end that is zero is zero, and a constant column has a point for an interval.
 
-use std::iter::Sum;
+mod sums;
+
 use std::num::NonZeroU32;
 
 use num_bigint::BigInt;
-use num_traits::{Signed, ToPrimitive};
 use thiserror::Error;
 
+use self::sums::Sums;
 use crate::draws::IndexDraws;
 use crate::grid::Grid;
 use crate::interval::{Interval, Level};
@@ -125,70 +126,26 @@ pub fn bootstrap_means(
     }
 
     let grids: Vec<Grid> = columns.iter().map(|column| Grid::new(column)).collect();
-    let mut resampled: Vec<Box<dyn Resampled>> = grids.iter().map(|grid| column_of(&grid.steps)).collect();
+    let mut sums = Sums::new(grids.iter().map(|grid| &*grid.steps));
     let mut draws = IndexDraws::new(seed);
     let mut indices = vec![0; first];
     for _ in 0..resamples {
         indices.fill_with(|| draws.below(values));
-        resampled.iter_mut().for_each(|column| column.resample(&indices));
+        sums.resample(&indices);
     }
 
     let tail = level.tail_of(resamples) as usize;
-    let bootstraps = grids.into_iter().zip(resampled).map(|(grid, mut column)| {
+    let bootstraps = grids.into_iter().zip(sums.from_either_side(tail)).map(|(grid, ends)| {
         let mean = |sum: BigInt| &grid.unit * sum / BigInt::from(first);
-        let [low, high] = column.sums_from_either_side(tail).map(mean);
+        let [low, high] = ends.map(mean);
         Bootstrap { mean: mean(grid.steps.iter().sum()), interval: Interval { low, high, level }, resamples, seed }
     });
     Ok(bootstraps.collect())
 }
 
-/// A column and the sums of its resamples, in whole steps.
-trait Resampled {
-    fn resample(&mut self, indices: &[u32]);
-
-    /// The sum number `tail` from the least, and from the greatest; `tail` is at least 1 and at
-    /// most half of the resamples, rounded up.
-    fn sums_from_either_side(&mut self, tail: usize) -> [BigInt; 2];
-}
-
-struct Column<N> {
-    steps: Vec<N>,
-    sums: Vec<N>,
-}
-
-impl<N> Resampled for Column<N>
-where
-    N: Ord + Clone + Into<BigInt> + for<'a> Sum<&'a N>,
-{
-    fn resample(&mut self, indices: &[u32]) {
-        self.sums.push(indices.iter().map(|&index| &self.steps[index as usize]).sum());
-    }
-
-    fn sums_from_either_side(&mut self, tail: usize) -> [BigInt; 2] {
-        let [low, high] = [tail - 1, self.sums.len() - tail];
-        [low, high].map(|rank| self.sums.select_nth_unstable(rank).1.clone().into())
-    }
-}
-
-/// The column in the narrowest integers that hold every sum.
-fn column_of(steps: &[BigInt]) -> Box<dyn Resampled> {
-    let greatest = steps.iter().map(|step| step.abs()).max().unwrap_or_default() * steps.len();
-    fn column<N: 'static>(steps: &[BigInt], narrow: impl Fn(&BigInt) -> N) -> Box<Column<N>> {
-        Box::new(Column { steps: steps.iter().map(narrow).collect(), sums: Vec::new() })
-    }
-    const FITS: &str = "a step is at most the greatest sum";
-    if greatest.to_i64().is_some() {
-        column(steps, |step| step.to_i64().expect(FITS))
-    } else if greatest.to_i128().is_some() {
-        column(steps, |step| step.to_i128().expect(FITS))
-    } else {
-        column(steps, BigInt::clone)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use num_traits::Zero;
+    use num_traits::{Signed, ToPrimitive, Zero};
     use proptest::prelude::*;
 
     use super::*;
