@@ -120,7 +120,7 @@ fn scored_lines(deltas: &Channels<Estimate>, p: &str, n_scored: usize, widths: &
     ]
 }
 
-fn estimate_cell(Estimate { mean, interval }: &Estimate, decimals: usize, n_scored: usize) -> String {
+fn estimate_cell(Estimate { mean, interval, .. }: &Estimate, decimals: usize, n_scored: usize) -> String {
     let mean = signed(mean, decimals);
     match interval {
         Some(interval) => {
@@ -136,7 +136,7 @@ fn estimate_cell(Estimate { mean, interval }: &Estimate, decimals: usize, n_scor
 fn counts(row: &Row) -> impl Iterator<Item = &Exact> {
     let deltas = row.scored().map(|scored| &scored.deltas);
     let estimates = deltas.into_iter().flat_map(|deltas| [&deltas.wasted, &deltas.blocked, &deltas.refetch]);
-    estimates.flat_map(|Estimate { mean, interval }| {
+    estimates.flat_map(|Estimate { mean, interval, .. }| {
         std::iter::once(mean).chain(interval.iter().flat_map(|interval| [&interval.low, &interval.high]))
     })
 }

@@ -7,7 +7,8 @@ use indexmap::{IndexMap, IndexSet};
 use num_traits::{One, Zero};
 use retrace_events::{EndReason, Rollout};
 use retrace_stats::{
-    Exact, Interval, Level, PValue, bootstrap_means, exact_rates_test, exact_sign_test, median, sign_flip_test,
+    Exact, ExactBootstrap, Level, PValue, exact_bootstrap_mean, exact_rates_test, exact_sign_test, median,
+    sign_flip_test,
 };
 
 use crate::burden::{Burdens, Key};
@@ -17,12 +18,9 @@ use crate::inference::Judged;
 use crate::input::{BoundaryOutcome, Compaction, MAX_HORIZON, Size, Spend, StrategyOutcome, Verification};
 use crate::judging::Units;
 use crate::report::{
-    Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, RESAMPLES,
-    Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,
+    Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, Report,
+    ReportError, RolloutReport, StrategyReport, UnscoredCount,
 };
-
-/// How many columns are resampled at a time, with the same draws: the sums of more would take much memory.
-const RESAMPLED_TOGETHER: usize = 64;
 
 impl Report {
     /// Works out the report of a verification.
@@ -60,7 +58,6 @@ impl Report {
             horizon: verification.horizon,
             samples: verification.samples,
             seed: verification.seed,
-            resamples: RESAMPLES,
             token_counter: verification.token_counter,
             model: verification.model,
             control: verification.control,
@@ -232,7 +229,7 @@ impl Tested<'_> {
 /// One strategy at each horizon.
 fn aggregates(tested: &[Tested], n_unusable: usize, verification: &Verification) -> Vec<Aggregate> {
     let deltas: Vec<_> = (1..=verification.horizon).map(|horizon| deltas(tested, horizon)).collect();
-    let intervals = intervals(&deltas, verification.seed);
+    let intervals = intervals(&deltas);
     let tests = tests(&deltas);
     let failures = failures(tested, verification.horizon);
     let aggregate = |((columns, failures), horizon)| {
@@ -250,7 +247,7 @@ fn aggregate(
     horizon: usize,
     deltas: &Channels<Vec<Exact>>,
     failures: Failures,
-    intervals: &HashMap<&[Exact], Interval>,
+    intervals: &HashMap<&[Exact], ExactBootstrap>,
     tests: &HashMap<&[Exact], Tests>,
 ) -> Aggregate {
     let scores = || tested.iter().map(|tested| &tested.here.scores[horizon - 1].score);
@@ -267,9 +264,13 @@ fn aggregate(
         _ => None,
     });
     let (pre, post): (Vec<_>, Vec<_>) = arms.unzip();
-    let estimate = |column: &Vec<Exact>| Estimate {
-        mean: mean(column.iter()),
-        interval: intervals.get(column.as_slice()).cloned(),
+    let estimate = |column: &Vec<Exact>| {
+        let bootstrap = intervals.get(column.as_slice());
+        Estimate {
+            mean: mean(column.iter()),
+            interval: bootstrap.map(|bootstrap| bootstrap.interval.clone()),
+            interval_method: bootstrap.map(|bootstrap| bootstrap.resamples.method()),
+        }
     };
     let Tests { n_nonzero, sign_test_p, permutation_p } = tests[deltas.wasted.as_slice()].clone();
     Aggregate {
@@ -303,19 +304,14 @@ fn deltas(tested: &[Tested], horizon: usize) -> Channels<Vec<Exact>> {
 
 /// The interval of each column of two deltas or more. It depends on nothing else, so horizons and channels with the same
 /// column have it in common: beyond the end of the rollouts all horizons have.
-fn intervals(deltas: &[Channels<Vec<Exact>>], seed: u64) -> HashMap<&[Exact], Interval> {
+fn intervals(deltas: &[Channels<Vec<Exact>>]) -> HashMap<&[Exact], ExactBootstrap> {
     let columns = deltas.iter().flat_map(|c| [&c.blocked, &c.refetch, &c.wasted, &c.stopped, &c.harm]);
     let columns: IndexSet<_> = columns.map(Vec::as_slice).filter(|column| column.len() > 1).collect();
-    let columns: Vec<_> = columns.into_iter().collect();
-    let mut intervals = HashMap::with_capacity(columns.len());
-    for alike in columns.chunk_by(|one, next| one.len() == next.len()) {
-        for together in alike.chunks(RESAMPLED_TOGETHER) {
-            let bootstraps = bootstrap_means(together, RESAMPLES, Level::PERCENT_95, seed)
-                .expect("the columns are of equal length, with two boundaries at least and fewer than 2^32");
-            intervals.extend(together.iter().copied().zip(bootstraps.into_iter().map(|bootstrap| bootstrap.interval)));
-        }
-    }
-    intervals
+    let bootstrap = |column| {
+        let bootstrap = exact_bootstrap_mean(column, Level::PERCENT_95);
+        (column, bootstrap.expect("there are two deltas at least, and fewer than 2^32"))
+    };
+    columns.into_iter().map(bootstrap).collect()
 }
 
 /// What is tested of the deltas of wasted.

@@ -20,7 +20,7 @@ pub struct Verification {
     pub horizon: usize,
     /// How many rollouts each arm of a boundary was given; of arms that were given different numbers the greatest.
     pub samples: usize,
-    /// The seed of the run; the bootstrap draws from it too.
+    /// The seed of the run.
     pub seed: u64,
     /// The name of the model that the agent asked, where it is known.
     pub model: Option<String>,

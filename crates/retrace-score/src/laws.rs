@@ -257,7 +257,7 @@ proptest! {
 }
 
 proptest! {
-    // Each case makes some hundred thousand resamples.
+    // Each case is a whole verification.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
@@ -283,7 +283,7 @@ proptest! {
                         (&estimates.stopped, deltas.iter().map(|delta| delta.stopped.clone()).collect()),
                     ] {
                         let Some(interval) = &estimate.interval else { continue };
-                        let alone = bootstrap_mean(&column, RESAMPLES, Level::PERCENT_95, report.seed).unwrap();
+                        let alone = retrace_stats::exact_bootstrap_mean(&column, Level::PERCENT_95).unwrap();
                         prop_assert_eq!(interval, &alone.interval);
                     }
                 }

@@ -75,8 +75,8 @@ pub use input::{
 pub use judging::{Judging, Margins, Scope, Unit};
 pub use pilot::{Pilot, PilotChannel, PilotError, PilotInference, PilotJudging, PilotStrategy};
 pub use report::{
-    Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, RESAMPLES,
-    Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,
+    Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, Report,
+    ReportError, RolloutReport, StrategyReport, UnscoredCount,
 };
 pub use score_input::{ScoreInput, ScoreInputError};
 

@@ -18,9 +18,6 @@ use crate::number;
 /// The version of the JSON that a report is written as.
 pub const REPORT_VERSION: u32 = 1;
 
-/// How many resamples the intervals of a report are made of.
-pub const RESAMPLES: u32 = 10_000;
-
 /// The data of a report.
 ///
 /// Its JSON has every horizon, every boundary and the actions of every rollout. An exact number is written as
@@ -33,10 +30,8 @@ pub struct Report {
     pub horizon: usize,
     /// How many rollouts each arm of a boundary was given; of arms that were given different numbers the greatest.
     pub samples: usize,
-    /// The seed of the run, and of the bootstrap.
+    /// The seed of the run.
     pub seed: u64,
-    /// How many resamples an interval is made of.
-    pub resamples: u32,
     /// The name of what counted the tokens.
     pub token_counter: String,
     /// The name of the model that the agent asked, where it is known.
@@ -164,6 +159,8 @@ pub struct Estimate {
     /// Its percentile bootstrap interval; `None` for fewer than two boundaries.
     #[serde(serialize_with = "number::interval")]
     pub interval: Option<Interval>,
+    /// `exact` if it is that of all resamples, `sampled` where these were too many.
+    pub interval_method: Option<&'static str>,
 }
 
 /// A reason why boundaries have no delta, and how many it holds for.

@@ -67,8 +67,8 @@ impl Resamples {
 /// # Complexity
 ///
 /// With `w` the number of steps of the values' common grid in 19 standard deviations of the sum, at most all that it may
-/// have: about `w^2 / 2` additions of doubles: 1 ms for 400 differences of means over three rollouts. Beyond 2 10^9 of
-/// them, about a second, 10,000 resamples are drawn instead, and [`ExactBootstrap::resamples`] says so.
+/// have: about `w^2 / 2` additions of doubles: 1 ms for 400 differences of means over three rollouts. Beyond 5 10^7 of
+/// them, a few hundredths of a second, 10,000 resamples are drawn instead, and [`ExactBootstrap::resamples`] says so.
 ///
 /// # Examples
 ///

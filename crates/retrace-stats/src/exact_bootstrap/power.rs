@@ -6,11 +6,11 @@ use crate::certified::{self, Law, Steps};
 use crate::interval::Level;
 use crate::sign_flip::MOST_MEMORY;
 
-/// The most products of doubles: about a second.
-const MOST_WORK: f64 = 2e9;
+/// The most products of doubles: a few hundredths of a second, since a report has dozens of columns.
+const MOST_WORK: f64 = 5e7;
 
 /// The most products of 64-bit words where whole numbers decide.
-const MOST_WORDS: f64 = 2e8;
+const MOST_WORDS: f64 = 2e7;
 
 /// What each sum of two laws may lose at either end: far below what decides about an end of an interval.
 const TRIMMED: f64 = 1e-22;
