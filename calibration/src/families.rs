@@ -65,7 +65,7 @@ fn run(shape: &Shape, draws: &mut Draws, answers: &mut Answers) {
     let here: Vec<_> = columns.iter().map(|(_, column)| p_here(column)).collect();
     let new: Vec<_> = columns.iter().map(|(_, column)| cluster_sign_flip_test(&column.differences).p.upper()).collect();
     let recordings: Vec<_> = columns.iter().map(|(_, column)| column.recordings.clone()).collect();
-    let flipped = max_t(&recordings).map(|test| test.columns).unwrap_or_default();
+    let flipped = max_t(&recordings).expect("columns of one verification have as many recordings").columns;
     let flipped: Vec<_> = flipped.into_iter().map(|column| column.adjusted).collect();
 
     let any = |p: &[Exact], acts: bool| {

@@ -21,10 +21,10 @@ pub fn cells(grid: Grid) -> Vec<Cell> {
         Grid::Full => (&Scenario::HARM, 2_000),
         Grid::Few => (&[Scenario::Mild], 200),
     };
-    scenarios.iter().filter_map(|&scenario| planned(scenario, pilot)).collect()
+    scenarios.iter().map(|&scenario| planned(scenario, pilot)).collect()
 }
 
-fn planned(scenario: Scenario, recordings: usize) -> Option<Cell> {
+fn planned(scenario: Scenario, recordings: usize) -> Cell {
     let pilot = Shape::new(scenario, recordings, 4, 0.3);
     let drawn = pilot.draw(&mut Draws::new(1));
     let arms: Vec<Vec<Arms<'_>>> = drawn
@@ -34,9 +34,11 @@ fn planned(scenario: Scenario, recordings: usize) -> Option<Cell> {
             arms.collect()
         })
         .collect();
-    let components = variance_components(&arms.iter().map(Vec::as_slice).collect::<Vec<_>>()).ok()?;
-    let goal = Goal { effect: scenario.mean(), power: Level::new(4, 5)?, level: LEVEL };
-    let design = cheapest_design(&components, &PRICE, &goal).ok()?;
+    let components = variance_components(&arms.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        .expect("the pilot has many recordings");
+    let goal =
+        Goal { effect: scenario.mean(), power: Level::new(4, 5).expect("four in five is a level"), level: LEVEL };
+    let design = cheapest_design(&components, &PRICE, &goal).expect("each of these harms can be found");
     let [recordings, boundaries, samples] =
         [design.recordings, design.boundaries, design.samples].map(|number| number as usize);
     let shape = Shape { recordings, sizes: Sizes::Each(boundaries), samples, ..pilot };
@@ -46,5 +48,5 @@ fn planned(scenario: Scenario, recordings: usize) -> Option<Cell> {
         100.0 * design.power
     );
     let asked = vec![Asked::new(Question::New, Found, row)];
-    Some(cell_of(format!("planned, {}", name(&shape)), shape, asked))
+    cell_of(format!("planned, {}", name(&shape)), shape, asked)
 }

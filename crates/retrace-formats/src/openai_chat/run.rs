@@ -137,7 +137,7 @@ impl<'k> Runs<'k> {
             model = model.or_else(|| answered_by.clone());
             is_exchange = add_response(&mut conversation, response, answered_by)?;
         }
-        let (label, task, extra) = (run_label(&run)?, name(&run, TASK.0, TASK.1)?, kept_fields(&run));
+        let (label, task, extra) = (run_label(&run)?, task(&run)?, kept_fields(&run));
         let (instructions, events, findings) = conversation.finish();
         let header = Header { id: String::new(), task, instructions, model, tools, extra };
         self.runs.push(Run { place: run.place, label, header, events, is_exchange, findings });
@@ -236,15 +236,24 @@ fn run_label(run: &Object<'_>) -> Result<Option<String>, ImportError> {
     Ok((!labels.is_empty()).then(|| labels.join("-")))
 }
 
-/// A name that a field holds, or makes of a number.
+/// What a run says that it was at, word for word: different tasks stay different.
+fn task(run: &Object<'_>) -> Result<Option<String>, ImportError> {
+    Ok(named(run, TASK.0, TASK.1)?.filter(|task| !task.is_empty()))
+}
+
+/// What a field holds, as a part of an id.
 fn name(run: &Object<'_>, key: &str, before: &str) -> Result<Option<String>, ImportError> {
+    Ok(named(run, key, before)?.as_deref().and_then(label))
+}
+
+/// The text of a field, or its number behind a word.
+fn named(run: &Object<'_>, key: &str, before: &str) -> Result<Option<String>, ImportError> {
     let Some(value) = run.get(key) else { return Ok(None) };
-    let name = match Kind::of(value) {
-        Kind::String => text(value, || run.at(key))?,
-        Kind::Number => format!("{before}{}", value.get()),
-        _ => return Ok(None),
-    };
-    Ok(label(&name))
+    match Kind::of(value) {
+        Kind::String => text(value, || run.at(key)).map(Some),
+        Kind::Number => Ok(Some(format!("{before}{}", value.get()))),
+        _ => Ok(None),
+    }
 }
 
 /// What is kept of a run's other fields: its names, and numbers and yes-or-no of any name, such as `reward`. Other text

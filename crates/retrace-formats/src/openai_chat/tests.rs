@@ -443,6 +443,15 @@ mod real {
     }
 
     #[test]
+    fn tasks_keep_their_names_word_for_word() {
+        let run = |id: Value| json!({"task_id": id, "traj": [{"role": "user", "content": "Hi."}]});
+        let ids = [json!("src/a"), json!("src a"), json!("数学1"), json!("语文1"), json!(7), json!("")];
+        let imported = read(&json!(ids.map(run)).to_string()).unwrap();
+        let tasks: Vec<_> = imported.recordings.iter().map(|recording| recording.header.task.as_deref()).collect();
+        assert_eq!(tasks, [Some("src/a"), Some("src a"), Some("数学1"), Some("语文1"), Some("task7"), None]);
+    }
+
+    #[test]
     fn tau_bench_runs() {
         let mut imported = sample("samples/tau-bench/gpt-4o-airline-10-longest.json");
         assert_eq!(imported.findings, []);
