@@ -320,7 +320,7 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_enum, default_value_t, conflicts_with = "json")]
     pub(crate) style: StyleArg,
     /// The greatest acceptable difference of `wasted`, in actions over the horizon, or of `stopped`, in shares of rollouts, such
-    /// as `wasted=0.5,stopped=0.1`; makes the exit code a gate
+    /// as `wasted=0.5,stopped=0.1`; makes the exit code a gate, which takes both to be passed
     #[arg(long, value_name = "CHANNEL=NUMBER", value_delimiter = ',')]
     pub(crate) margin: Vec<MarginArg>,
 }

@@ -131,7 +131,9 @@ impl Config {
             samples: self.samples.unwrap_or(default.samples),
             spacing: self.spacing(default.spacing)?,
             chain: self.chain,
-            judging: self.verdict.judging(self.margin.margins(self.horizon.unwrap_or(default.horizon))?)?,
+            judging: self
+                .verdict
+                .judging(self.margin.margins(self.horizon.unwrap_or(default.horizon))?, self.control)?,
             concurrency: self.concurrency.unwrap_or(default.concurrency),
             seed: self.seed.unwrap_or(default.seed),
             limits: TimeLimits {

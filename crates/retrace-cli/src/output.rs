@@ -5,11 +5,12 @@ use std::io::{Write, stdout};
 use anyhow::Result;
 use retrace_events::EndReason;
 use retrace_report::{Look, NoSuchHorizon, Style, View, counted, json, printable, text};
-use retrace_score::{Margins, Report, RolloutReport, Scope, Verdict, Verification};
+use retrace_score::{Margins, Report, RolloutReport, Scope, StrategyReport, Verdict, Verification};
 
 use crate::args::{OutputArgs, ScopeArg, StyleArg};
 use crate::config::MarginConfig;
 use crate::exit::Exit;
+use crate::failure::hinted;
 
 /// Prints data. Unlike `println!` it does not panic when nobody reads on.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -58,9 +59,13 @@ fn gate(report: &Report) -> Exit {
     if report.judging.margins == Margins::default() {
         return Exit::Ok;
     }
+    let invalid = |strategy: &StrategyReport| report.verdict(strategy) == Verdict::Invalid;
+    if report.strategies.values().any(invalid) {
+        return Exit::CouldNotRun;
+    }
     let gated = report.strategies.iter().filter(|(name, _)| report.control.as_ref() != Some(name));
     let exit = |verdict| match verdict {
-        Verdict::Invalid | Verdict::NotScored => Exit::CouldNotRun,
+        Verdict::NotScored => Exit::CouldNotRun,
         Verdict::Worse | Verdict::WorseHere => Exit::Worse,
         Verdict::WithinMargin { .. } => Exit::Ok,
         _ => Exit::NotShown,
@@ -87,8 +92,14 @@ impl OutputArgs {
         MarginConfig::default().or_given(&self.margin).margins(horizon)
     }
 
-    /// Refuses a horizon that the report will not have, before anything is run.
-    pub(crate) fn check_horizon(&self, full: usize) -> Result<()> {
+    /// Refuses a horizon that the report will not have, and looks that do not go together, before anything is run.
+    pub(crate) fn check(&self, full: usize) -> Result<()> {
+        if matches!((self.scope, self.style), (ScopeArg::Here, StyleArg::Reference)) {
+            return Err(hinted(
+                "`--scope here` has no effect on the table of the reference",
+                "leave one of the two out",
+            ));
+        }
         match self.at {
             Some(horizon) if !(1..=full).contains(&horizon) => Err(NoSuchHorizon { horizon, full }.into()),
             _ => Ok(()),

@@ -53,7 +53,7 @@ impl Widths {
     }
 
     fn beside_name(&self) -> usize {
-        6 * GAP + self.scored + 2 * self.estimate + self.p + self.kept + self.failed
+        4 * GAP + self.scored + self.deltas() + self.kept + self.failed
     }
 
     /// The columns from wasted to stopped together.
@@ -105,18 +105,15 @@ fn row(row: &Row, widths: &Widths) -> Vec<String> {
     lines.collect()
 }
 
-/// Wasted, p and stopped on one line, and what wasted is made of on another.
-fn scored_lines(deltas: &Channels<Estimate>, p: &str, n_scored: usize, widths: &Widths) -> [String; 2] {
+/// Wasted, p and stopped on one line, and what wasted is made of on two others.
+fn scored_lines(deltas: &Channels<Estimate>, p: &str, n_scored: usize, widths: &Widths) -> [String; 3] {
     let cell = |estimate: &Estimate| estimate_cell(estimate, widths.decimals, n_scored);
     let stopped = estimate_cell(&deltas.stopped, SHARE_DECIMALS, n_scored);
     let gap = " ".repeat(GAP);
     [
         [left(&cell(&deltas.wasted), widths.estimate), right(p, widths.p), stopped].join(&gap),
-        [
-            left(&format!("blocked {}", cell(&deltas.blocked)), widths.estimate + GAP + widths.p),
-            format!("refetch {}", cell(&deltas.refetch)),
-        ]
-        .join(&gap),
+        format!("blocked {}", cell(&deltas.blocked)),
+        format!("refetch {}", cell(&deltas.refetch)),
     ]
 }
 

@@ -9,7 +9,7 @@ use crate::number::{counted, most_decimals, p_value, signed};
 use crate::text::{
     COLUMNS, GAP, NAME, NAME_LINES, SHARE_DECIMALS, cached, entries, failed, kept, scored, unit_words, widest,
 };
-use crate::view::{ContrastRow, Ps, Row, RowOutcome, Shown, View};
+use crate::view::{ContrastRow, Ps, Row, RowOutcome, Scored, Shown, View};
 
 /// As wide as a p-value gets: `<0.001`, `0.250f`.
 const P: usize = 6;
@@ -55,11 +55,14 @@ impl Widths {
         let rows = view.rows.iter().filter_map(Row::scored).map(|scored| &scored.channels);
         let channels: Vec<_> = rows.chain(contrasts).collect();
         let units = unit_words(view.unit).0;
+        let scored_rows: Vec<_> = view.rows.iter().filter_map(Row::scored).collect();
+        let wasted = widest("+0 [+0,+0]", &channels, |[wasted, _]| estimate(wasted, decimals));
+        let of_which = widest("", &scored_rows, |scored| of_which(scored, decimals));
         Self {
             decimals,
             name: widest("strategy", &view.rows, |row| row.name.clone()),
             n: widest("", &view.rows, scored).max(width(heading(units))),
-            wasted: widest("+0 [+0,+0]", &channels, |[wasted, _]| estimate(wasted, decimals)),
+            wasted: wasted.max(of_which.saturating_sub(2 * (GAP + P))),
             stopped: widest("here <0.001, new <0.001", &channels, |[_, stopped]| estimate(stopped, SHARE_DECIMALS)),
             kept: widest("cache", &view.rows, kept).max(widest("cache", &view.rows, cached)),
             failed: widest("failed ", &view.rows, failed),
@@ -153,14 +156,12 @@ fn header(view: &View, widths: &Widths, kept: &str, failed: &str) -> Vec<String>
 
 fn row(row: &Row, widths: &Widths) -> Vec<String> {
     let names = elide(wrap(&row.name, widths.name), NAME_LINES, widths.name);
-    let names: Vec<_> = names.into_iter().chain(verdict(row).map(str::to_owned)).collect();
+    let verdict = verdict(row).into_iter().flat_map(|verdict| wrap(verdict, widths.name));
+    let names: Vec<_> = names.into_iter().chain(verdict).collect();
     let (wasted, stopped) = match &row.outcome {
         RowOutcome::Scored(scored) => {
-            let part = |mean| signed(mean, widths.decimals);
-            let parts = [&scored.deltas.blocked.mean, &scored.deltas.refetch.mean];
-            let of_which = format!("blocked {}, refetch {}", part(parts[0]).trim(), part(parts[1]).trim());
-            let of_which = if parts.iter().all(|mean| mean.is_zero()) { "" } else { &of_which };
-            (widths.wasted(&scored.channels, of_which).to_vec(), stopped(&scored.channels))
+            let of_which = of_which(scored, widths.decimals);
+            (widths.wasted(&scored.channels, &of_which).to_vec(), stopped(&scored.channels))
         }
         RowOutcome::Unscored(reason) => (wrap(&format!("not scored: {reason}"), widths.deltas()), Vec::new()),
     };
@@ -168,6 +169,15 @@ fn row(row: &Row, widths: &Widths) -> Vec<String> {
     let kept = [kept(row), cached(row)];
     let failed = [failed(row), format!("{} ", row.n_noop)];
     lines(widths, &[&names, &n, &wasted, &stopped, &kept, &failed])
+}
+
+/// What wasted is made of, if there is any.
+fn of_which(scored: &Scored, decimals: usize) -> String {
+    let Some(parts) = scored.parts.as_ref().filter(|parts| parts.iter().any(|part| !part.is_zero())) else {
+        return String::new();
+    };
+    let [blocked, refetch] = parts.each_ref().map(|part| signed(part, decimals));
+    format!("blocked {}, refetch {}", blocked.trim(), refetch.trim())
 }
 
 fn contrast(row: &ContrastRow, widths: &Widths) -> Vec<String> {

@@ -3,7 +3,7 @@
 use num_traits::Zero;
 use retrace_score::{
     ArmMeans, ChannelInference, Channels, Contrast, Described, Ends, Estimate, Failed, Report, Scope, StrategyReport,
-    Test, Unit, Verdict,
+    Unit, Verdict,
 };
 use retrace_stats::{Exact, PValue};
 use thiserror::Error;
@@ -82,7 +82,7 @@ pub struct Row {
     pub n_tested: usize,
     /// How many were left unchanged and not run, so that their delta is zero by definition.
     pub n_noop: usize,
-    /// How many units, recordings or tasks, are scored at the full horizon.
+    /// How many units, recordings or tasks, are scored.
     pub n_units: usize,
     /// The deltas, or why there are none.
     pub outcome: RowOutcome,
@@ -111,6 +111,8 @@ pub enum RowOutcome {
 pub struct Scored {
     /// The mean deltas, with bootstrap intervals over boundaries.
     pub deltas: Channels<Estimate>,
+    /// The means of blocked and refetch, which wasted is made of; none where it is held against more than PRE.
+    pub parts: Option<[Exact; 2]>,
     /// The sign-flip p of wasted over boundaries.
     pub permutation_p: PValue,
     /// Wasted and stopped.
@@ -215,15 +217,22 @@ impl Row {
         let at = strategy.at(horizon).expect("the report has this horizon");
         let is_full = horizon == report.horizon;
         let inference = strategy.inference.as_ref();
+        let mut n_units = 0;
         let outcome = match &at.deltas {
-            Some(deltas) => RowOutcome::Scored(Box::new(Scored {
-                deltas: deltas.clone(),
-                permutation_p: at.permutation_p.clone(),
-                channels: match inference.filter(|_| is_full) {
-                    Some(inference) => [&inference.wasted, &inference.stopped].map(|it| Shown::of(it, scope)),
+            Some(deltas) => {
+                let channels;
+                (n_units, channels) = match inference.filter(|_| is_full) {
+                    Some(it) => (it.n_units, [&it.wasted, &it.stopped].map(|channel| Shown::of(channel, scope))),
                     None => described(report, name, horizon, scope),
-                },
-            })),
+                };
+                RowOutcome::Scored(Box::new(Scored {
+                    deltas: deltas.clone(),
+                    parts: (!report.judging.pooled_baseline)
+                        .then(|| [&deltas.blocked, &deltas.refetch].map(|it| it.mean.clone())),
+                    permutation_p: at.permutation_p.clone(),
+                    channels,
+                }))
+            }
             None => RowOutcome::Unscored(notes::why_unscored(at)),
         };
         let pre = report.pre.failed_at(horizon).expect("the report has this horizon");
@@ -236,7 +245,7 @@ impl Row {
             n_scored: at.n_scored,
             n_tested: strategy.n_tested,
             n_noop: strategy.n_noop,
-            n_units: inference.map_or(0, |inference| inference.n_units),
+            n_units,
             outcome,
             kept: strategy.kept.clone(),
             cache_kept: strategy.cache_kept.clone(),
@@ -267,11 +276,11 @@ impl Shown {
 
 impl Ps {
     fn of(channel: &ChannelInference) -> Self {
-        let Test { p, adjusted } = &channel.p_new;
+        let adjusted = &channel.p_new.adjusted;
         Self {
             here: channel.p_here.as_ref().map(|p| p.adjusted.clone()),
             new: adjusted.clone(),
-            at_floor: p.exact() == Some(&channel.p_new_floor)
+            at_floor: *adjusted == channel.p_new_floor
                 && !channel.mean.is_zero()
                 && *adjusted >= Exact::new(1.into(), 1000.into()),
         }
@@ -279,9 +288,9 @@ impl Ps {
 }
 
 /// At a smaller horizon than the full one.
-fn described(report: &Report, name: &str, horizon: usize, scope: Scope) -> [Shown; 2] {
+fn described(report: &Report, name: &str, horizon: usize, scope: Scope) -> (usize, [Shown; 2]) {
     let described = report.described_at(name, horizon, scope).expect("the strategy is scored at this horizon");
-    described.map(|Described { mean, ends }| Shown { mean, ends, p: None })
+    (described[0].n_units, described.map(|Described { mean, ends, .. }| Shown { mean, ends, p: None }))
 }
 
 fn against_control(report: &Report, scope: Scope) -> Option<(String, Vec<ContrastRow>)> {

@@ -38,15 +38,7 @@ impl Report {
             pre.add(boundary, &boundary.pre);
         }
         let units = Units::new(verification.judging.unit, &verification.recordings);
-        let judged = Judged {
-            strategies: &verification.strategies,
-            control: verification.control.as_deref(),
-            boundaries: &boundaries,
-            units: &units,
-            horizon: verification.horizon,
-            judging: &verification.judging,
-            stopped: verification.n_not_reached > 0,
-        };
+        let judged = Judged::new(&verification, &boundaries, &units);
         let (mut inferences, contrasts) = (judged.infer(), judged.contrasts());
         let strategies = verification.strategies.iter().map(|name| {
             let inference = inferences.swap_remove(name);

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use num_traits::Zero;
-use retrace_stats::{EProcess, Exact, Level, PValue};
+use retrace_stats::{EProcess, Exact, Level, PValue, nearest_double};
 
 use crate::burden::Key;
 use crate::delta::{burdens, score_arms};
@@ -28,20 +28,36 @@ pub struct EarlyStop {
 pub(crate) struct Evidence {
     process: EProcess,
     greatest: f64,
+    /// What the boundaries so far sum up to, in doubles.
+    sum: f64,
 }
 
 impl Evidence {
     /// `bound` is the greatest difference that there can be.
     pub(crate) fn new(bound: u32) -> Self {
-        Self { process: EProcess::new(bound), greatest: 1.0 }
+        Self { process: EProcess::new(bound), greatest: 1.0, sum: 0.0 }
     }
 
     /// Takes in a recording, if it is scored.
     pub(crate) fn add(&mut self, differences: &[Exact]) {
         if !differences.is_empty() {
-            let mean = differences.iter().sum::<Exact>() / Exact::from_integer(differences.len().into());
+            let sum = differences.iter().sum::<Exact>();
+            self.sum += nearest_double(&sum);
+            let mean = sum / Exact::from_integer(differences.len().into());
             self.greatest = self.greatest.max(self.process.add(&mean));
         }
+    }
+
+    /// That of so many recordings which all got as much worse as can be.
+    pub(crate) fn greatest_of(n_recordings: usize) -> Self {
+        let mut evidence = Self::new(1);
+        (0..n_recordings).for_each(|_| evidence.add(&[Exact::from_integer(1.into())]));
+        evidence
+    }
+
+    /// Whether it shows harm among so many columns: there must still be some.
+    fn shows_harm(&self, columns: u32) -> bool {
+        self.sum > 0.0 && self.greatest >= EProcess::threshold(columns, Level::PERCENT_95)
     }
 
     /// The greatest so far.
@@ -77,9 +93,15 @@ impl EarlyStop {
 
     /// Whether harm of every strategy is shown, so that more recordings would show nothing new of any.
     pub fn is_over(&self) -> bool {
-        let threshold = EProcess::threshold(CHANNELS * self.evidence.len() as u32, Level::PERCENT_95);
-        let reaches = |channels: &[Evidence; 2]| channels.iter().any(|evidence| evidence.greatest >= threshold);
-        !self.evidence.is_empty() && self.evidence.values().all(reaches)
+        let columns = CHANNELS * self.evidence.len() as u32;
+        let is_harmful = |channels: &[Evidence; 2]| channels.iter().any(|evidence| evidence.shows_harm(columns));
+        !self.evidence.is_empty() && self.evidence.values().all(is_harmful)
+    }
+
+    /// How many recordings it takes to show harm of one of so many strategies, if all get as much worse as can be.
+    pub fn fewest_recordings(n_strategies: usize) -> usize {
+        let columns = CHANNELS * n_strategies as u32;
+        (1..).find(|&n| Evidence::greatest_of(n).shows_harm(columns)).unwrap_or(usize::MAX)
     }
 }
 

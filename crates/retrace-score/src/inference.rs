@@ -11,8 +11,9 @@ use indexmap::IndexMap;
 use retrace_stats::{Exact, Level, PValue, Verdict, blind_share, control_gate, verdict};
 use serde::{Deserialize, Serialize, Serializer};
 
-use self::comparison::{Baseline, Channel, Column, Comparison};
+use self::comparison::{Baseline, Channel, Column, Comparison, is_deterministic};
 use self::family::{Family, Tested, test};
+use crate::input::Verification;
 use crate::judging::{Judging, Scope, Units};
 use crate::number;
 use crate::report::{BoundaryReport, Report, StrategyReport};
@@ -22,8 +23,8 @@ use crate::report::{BoundaryReport, Report, StrategyReport};
 pub struct Inference {
     /// How many recordings, or tasks if these are the unit, have a boundary that is scored.
     pub n_units: usize,
-    /// Whether the agent is deterministic: all rollouts of each arm made the same actions. They are then one sample, and count
-    /// as one at the boundaries that were run.
+    /// Whether the agent is deterministic, of all that ran: the rollouts of each arm that did not break made the same actions.
+    /// They are then one sample, and count as one at the boundaries that were run.
     pub deterministic: bool,
     /// A harm that is confined to a smaller share of recordings had more than one chance in twenty of not occurring in any
     /// of them.
@@ -35,8 +36,8 @@ pub struct Inference {
     /// What follows.
     #[serde(serialize_with = "word")]
     pub verdict: Verdict,
-    /// Whether harm is still shown had every POST rollout that failed been as good as can be, and every PRE rollout as bad;
-    /// `None` where no harm is shown or no rollout failed.
+    /// Whether the verdict would be the same had every POST rollout that failed been as good as can be, and every PRE rollout
+    /// as bad; `None` where no harm is shown or no rollout failed.
     pub harm_despite_failures: Option<bool>,
 }
 
@@ -112,6 +113,8 @@ pub struct Described {
     pub mean: Exact,
     /// The ends.
     pub ends: Ends,
+    /// How many recordings, or tasks if these are the unit, are scored.
+    pub n_units: usize,
 }
 
 /// The ends of an interval; `None` where there is none.
@@ -177,18 +180,34 @@ pub struct Test {
 /// Who is judged, and by what.
 pub(crate) struct Judged<'a> {
     /// The strategies, in the user's order.
-    pub(crate) strategies: &'a [String],
-    pub(crate) control: Option<&'a str>,
-    pub(crate) boundaries: &'a [BoundaryReport],
-    pub(crate) units: &'a Units<'a>,
+    strategies: &'a [String],
+    control: Option<&'a str>,
+    boundaries: &'a [BoundaryReport],
+    units: &'a Units<'a>,
     /// The full one.
-    pub(crate) horizon: usize,
-    pub(crate) judging: &'a Judging,
+    horizon: usize,
+    judging: &'a Judging,
+    /// Whether the agent is deterministic.
+    deterministic: bool,
     /// Whether the run stopped before its last recording.
-    pub(crate) stopped: bool,
+    stopped: bool,
 }
 
-impl Judged<'_> {
+impl<'a> Judged<'a> {
+    /// Those of a verification whose boundaries are scored.
+    pub(crate) fn new(verification: &'a Verification, boundaries: &'a [BoundaryReport], units: &'a Units<'a>) -> Self {
+        Self {
+            strategies: &verification.strategies,
+            control: verification.control.as_deref(),
+            boundaries,
+            units,
+            horizon: verification.horizon,
+            judging: &verification.judging,
+            deterministic: is_deterministic(boundaries),
+            stopped: verification.n_not_reached > 0,
+        }
+    }
+
     /// What is shown of all strategies that have a boundary that is scored, by name.
     pub(crate) fn infer(&self) -> IndexMap<String, Inference> {
         let strategies =
@@ -198,15 +217,11 @@ impl Judged<'_> {
         let (names, family): (Vec<_>, Vec<_>) = family.into_iter().unzip();
         let safety = Level::PERCENT_95.shared_by(names.len() as u32).filter(|_| self.judging.familywise);
         let safety = safety.unwrap_or(Level::PERCENT_95);
-        let despite_failures = self.harm_despite_failures(&family);
+        let despite_failures = self.despite_failures(&family);
         let of_control = test(control.iter().flat_map(|(_, columns)| columns.clone()).collect(), Family::Alone);
         let gate: Vec<_> = of_control.iter().filter_map(|tested| Some(tested.here.as_ref()?.upper())).collect();
         let gate_fired = control_gate(&gate).fired;
-        let mut family = test(family.into_iter().flatten().collect(), Family::Together);
-        if self.judging.stop_early {
-            let columns = family.len() as u32;
-            family.iter_mut().for_each(|tested| tested.look_at_any_time(columns));
-        }
+        let family = self.test(family.into_iter().flatten().collect());
         let names = names.into_iter().chain(control.iter().map(|(name, _)| *name));
         let tested = family.chunks_exact(2).chain(of_control.chunks_exact(2));
         let despite_failures = despite_failures.into_iter().map(Some).chain(std::iter::repeat(None));
@@ -224,7 +239,7 @@ impl Judged<'_> {
                 blind: blind_share(column.n_units(), Level::PERCENT_95),
                 wasted: tested[0].inference(evidence[0].high),
                 stopped: tested[1].inference(evidence[1].high),
-                harm_despite_failures: despite_failures.filter(|_| shows_harm(&verdict)),
+                harm_despite_failures: despite_failures.filter(|_| shows_harm(&verdict)).map(|other| other == verdict),
                 verdict,
             };
             (name.clone(), inference)
@@ -236,21 +251,26 @@ impl Judged<'_> {
 
     /// Each strategy against the control, and then each pair of the others, later against earlier.
     pub(crate) fn contrasts(&self) -> Vec<Contrast> {
-        let others: Vec<_> = self.strategies.iter().filter(|name| self.control != Some(name)).collect();
-        let to_control =
-            self.control.iter().flat_map(|&control| others.iter().map(move |&name| (name.as_str(), control)));
-        let pairs = others
-            .iter()
-            .enumerate()
-            .flat_map(|(i, &name)| others[..i].iter().map(move |&other| (name.as_str(), other.as_str())));
-        [to_control.collect(), pairs.collect::<Vec<_>>()].into_iter().flat_map(|pairs| self.contrast(pairs)).collect()
+        let others: Vec<_> =
+            self.strategies.iter().filter(|name| self.control != Some(name)).map(String::as_str).collect();
+        let to_control = self.control.map(|control| others.iter().map(|&name| (name, control)).collect());
+        let pairs =
+            others.iter().enumerate().flat_map(|(i, &name)| others[..i].iter().map(move |&other| (name, other)));
+        let pairs: Vec<_> = pairs.collect();
+        // All against the control are one family. Pairs are too many to be flipped together, so each is one by itself, of as
+        // many as there are.
+        let n_pairs = pairs.len();
+        let families =
+            to_control.map(|all| (1, all)).into_iter().chain(pairs.into_iter().map(|pair| (n_pairs, vec![pair])));
+        families.flat_map(|(n_families, pairs)| self.contrast(pairs, n_families)).collect()
     }
 
-    /// The contrasts of one family.
-    fn contrast(&self, pairs: Vec<(&str, &str)>) -> Vec<Contrast> {
+    /// The contrasts of one of so many families.
+    fn contrast(&self, pairs: Vec<(&str, &str)>, n_families: usize) -> Vec<Contrast> {
         let columns = pairs.into_iter().map(|pair| (pair, self.columns(pair.0, Baseline::Strategy(pair.1))));
         let (pairs, columns): (Vec<_>, Vec<_>) = columns.filter(|(_, columns)| columns[0].n_scored() > 0).unzip();
-        let tested = test(columns.into_iter().flatten().collect(), Family::Together);
+        let mut tested = self.test(columns.into_iter().flatten().collect());
+        tested.iter_mut().for_each(|tested| tested.among(n_families));
         let contrasts = pairs.into_iter().zip(tested.chunks_exact(2)).map(|((strategy, against), tested)| {
             let column = &tested[0].column;
             let [wasted, stopped] =
@@ -269,22 +289,34 @@ impl Judged<'_> {
     }
 
     fn columns(&self, strategy: &str, baseline: Baseline) -> [Column; 2] {
+        let deterministic = self.deterministic;
         Channel::ALL.map(|channel| {
-            Column::new(&Comparison { strategy, baseline, channel, horizon: self.horizon }, self.boundaries, self.units)
+            let comparison = Comparison { strategy, baseline, channel, horizon: self.horizon, deterministic };
+            Column::new(&comparison, self.boundaries, self.units)
         })
     }
 
-    /// Whether harm of each strategy is shown even if every failed rollout speaks against it; empty if none failed.
-    fn harm_despite_failures(&self, family: &[[Column; 2]]) -> Vec<bool> {
+    /// The columns of all strategies, adjusted for each other; by evidence that may be looked at at any time, if the run was.
+    fn test(&self, columns: Vec<Column>) -> Vec<Tested> {
+        let n_columns = columns.len() as u32;
+        let mut tested = test(columns, Family::Together);
+        if self.judging.stop_early {
+            tested.iter_mut().for_each(|tested| tested.look_at_any_time(n_columns));
+        }
+        tested
+    }
+
+    /// The verdict on each strategy, margins apart, if every failed rollout spoke against harm; empty if none failed.
+    fn despite_failures(&self, family: &[[Column; 2]]) -> Vec<Verdict> {
         if !family.iter().flatten().any(Column::has_failures) {
             return Vec::new();
         }
         let columns = family.iter().flatten().map(Column::favoured).collect();
-        let tested = test(columns, Family::Together);
+        let tested = self.test(columns);
         let verdicts = tested.chunks_exact(2).map(|tested| {
             let evidence: Vec<_> =
                 tested.iter().map(|tested| tested.evidence(None, self.judging.strict, Level::PERCENT_95)).collect();
-            shows_harm(&verdict(false, &evidence, Level::PERCENT_95))
+            verdict(false, &evidence, Level::PERCENT_95)
         });
         verdicts.collect()
     }
@@ -307,8 +339,9 @@ impl Report {
         self.strategies.get(strategy)?.at(horizon)?.deltas.as_ref()?;
         let units = Units::new(self.judging.unit, &self.recordings);
         let baseline = baseline(strategy, self.control.as_deref(), &self.judging);
+        let deterministic = is_deterministic(&self.boundaries);
         Some(Channel::ALL.map(|channel| {
-            let comparison = Comparison { strategy, baseline, channel, horizon };
+            let comparison = Comparison { strategy, baseline, channel, horizon, deterministic };
             family::described(&Column::new(&comparison, &self.boundaries, &units), scope)
         }))
     }

@@ -24,7 +24,7 @@ pub struct Judging {
     pub pooled_baseline: bool,
     /// Whether the run looks after every recording, and stops when harm of every strategy is shown. Harm on new recordings is
     /// then shown by [evidence](crate::EarlyStop) that may be looked at at any time, and nothing is tested at these
-    /// boundaries.
+    /// boundaries. It takes recordings as the unit and PRE alone as the baseline.
     pub stop_early: bool,
 }
 

@@ -239,14 +239,15 @@ pub fn recordings_for_margin(
     level: Level,
 ) -> Result<Option<u32>, BoundedMeanError> {
     let scored = pilot.scored() as u32;
-    let mut enough = 1;
+    let (mut too_few, mut enough) = (0, 1);
     while !is_below(pilot, enough, worst, margin, level)? {
-        if enough.saturating_mul(2).saturating_mul(scored) > RECORDINGS[1] {
+        let most = RECORDINGS[1] / scored.max(1);
+        if enough >= most {
             return Ok(None);
         }
-        enough *= 2;
+        too_few = enough;
+        enough = enough.saturating_mul(2).min(most);
     }
-    let mut too_few = enough / 2;
     while enough - too_few > 1 {
         let middle = too_few + (enough - too_few) / 2;
         if is_below(pilot, middle, worst, margin, level)? { enough = middle } else { too_few = middle }

@@ -23,7 +23,7 @@ const TARGET: usize = 4;
 
 pub(crate) fn run(args: &DemoArgs) -> Result<Exit> {
     let mut settings = Settings { seed: args.seed, ..Settings::default() };
-    args.output.check_horizon(settings.horizon)?;
+    args.output.check(settings.horizon)?;
     settings.judging.margins = args.output.margins(settings.horizon)?;
     let recordings = pollster::block_on(Shop::demo_recordings(args.seed)).context("failed to record the shop")?;
     if let Some(folder) = &args.save {

@@ -15,7 +15,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<Exit> {
     let input = ScoreInput::from_json(text.trim_start_matches('\u{feff}'))
         .with_context(|| format!("failed to read the rollouts in `{file}`"))?;
     let mut verification = input.into_verification();
-    args.output.check_horizon(verification.horizon)?;
+    args.output.check(verification.horizon)?;
     verification.judging.margins = args.output.margins(verification.horizon)?;
     output::report(verification, &args.output)
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     config.outcome = args.outcome.failed_if.clone().or(config.outcome);
     config.margin = config.margin.or_given(&args.output.margin);
     let settings = config.settings()?;
-    args.output.check_horizon(settings.horizon)?;
+    args.output.check(settings.horizon)?;
     let base = Base::new(&config, &args.run.config);
     let groups = recordings(&config, base.folder())?;
     let models = Models::new(std::mem::take(&mut config.models), &args.run.model)?;

@@ -27,7 +27,7 @@ impl MarginConfig {
         for (key, margin, most) in [("wasted", wasted, horizon as f64), ("stopped", stopped, 1.0)] {
             if let Some(margin) = margin.filter(|margin| !(*margin > 0.0 && *margin < most)) {
                 return Err(hinted(
-                    format!("`margin.{key}` is {margin}"),
+                    format!("the margin of `{key}` is {margin}"),
                     format!("it is above 0 and below {most}, the greatest difference that there can be"),
                 ));
             }
@@ -48,7 +48,7 @@ pub(crate) struct VerdictConfig {
 }
 
 impl VerdictConfig {
-    pub(crate) fn judging(self, margins: Margins) -> anyhow::Result<Judging> {
+    pub(crate) fn judging(self, margins: Margins, control: bool) -> anyhow::Result<Judging> {
         let Self { unit, strict, familywise, pooled_baseline, stop_early } = self;
         if stop_early && unit == Unit::Task {
             return Err(hinted(
@@ -59,6 +59,12 @@ impl VerdictConfig {
         if stop_early && pooled_baseline {
             return Err(hinted(
                 "`verdict.stop_early` holds strategies against PRE alone, and the baseline is pooled",
+                "leave one of the two out",
+            ));
+        }
+        if pooled_baseline && !control {
+            return Err(hinted(
+                "`verdict.pooled_baseline` takes the rollouts of a control, and `control` is false",
                 "leave one of the two out",
             ));
         }

@@ -1,5 +1,6 @@
 //! One channel of a strategy beside what it is held against, boundary by boundary.
 
+use retrace_events::EndReason;
 use retrace_stats::{
     Arms, Completion, Exact, FailedRollouts, PValue, Recordings, WorstRecording, completed_difference,
     rollout_permutation_test,
@@ -18,6 +19,8 @@ pub(super) struct Comparison<'a> {
     pub(super) baseline: Baseline<'a>,
     pub(super) channel: Channel,
     pub(super) horizon: usize,
+    /// Whether the agent is deterministic, so that all rollouts of an arm are one sample.
+    pub(super) deterministic: bool,
 }
 
 /// What a strategy is held against.
@@ -85,7 +88,10 @@ impl Comparison<'_> {
         let (is_raw, before) = match self.baseline {
             Baseline::Raw => (true, raw().collect()),
             Baseline::RawAnd(control) => {
-                let more = boundary.strategies.get(control).map_or(&[][..], |control| &control.post);
+                // Where no rollout of PRE is scored, nothing is, as in the rest of a report.
+                let reaches = raw().any(|rollout| rollout.burdens.at(self.horizon).is_some());
+                let more =
+                    boundary.strategies.get(control).filter(|_| reaches).map_or(&[][..], |control| &control.post);
                 (true, raw().chain(more).collect())
             }
             Baseline::Strategy(other) => {
@@ -104,7 +110,6 @@ impl Comparison<'_> {
 pub(super) struct Column {
     /// What was counted, unit by unit, at the boundaries where both were tested.
     units: Vec<Vec<Counted>>,
-    /// Whether each side's rollouts made the same actions, though some side has several.
     pub(super) deterministic: bool,
     pub(super) worst: WorstRecording,
 }
@@ -149,13 +154,10 @@ impl Column {
     pub(super) fn new(comparison: &Comparison<'_>, boundaries: &[BoundaryReport], units: &Units<'_>) -> Self {
         let Comparison { channel, horizon, .. } = *comparison;
         let mut counted = vec![Vec::new(); units.len()];
-        let mut determinism = Determinism::default();
         for boundary in boundaries {
             counted[units.of(&boundary.recording)].extend(comparison.at(boundary).map(|sides| match sides {
                 Sides::Same => Counted::Same,
                 Sides::Rolled { before, after } => {
-                    determinism.see(&before);
-                    determinism.see(&after);
                     let [pre, post] = [&before, &after].map(|rollouts| channel.counts(rollouts, horizon));
                     let failed = |all: &[&RolloutReport], counts: &[u32]| (all.len() - counts.len()) as u32;
                     let failed = FailedRollouts { pre: failed(&before, &pre), post: failed(&after, &post) };
@@ -165,7 +167,7 @@ impl Column {
         }
         let boundaries = counted.iter().map(Vec::len).max().unwrap_or_default() as u32;
         let worst = WorstRecording { boundaries, bound: channel.bound(horizon) };
-        Self { units: counted, deterministic: determinism.is_seen(), worst }
+        Self { units: counted, deterministic: comparison.deterministic, worst }
     }
 
     /// The differences of the boundaries that are scored.
@@ -228,20 +230,15 @@ impl Column {
     }
 }
 
-/// Whether all rollouts of each arm are alike, though some arm has several.
-#[derive(Default)]
-struct Determinism {
-    several: bool,
-    differ: bool,
-}
-
-impl Determinism {
-    fn see(&mut self, arm: &[&RolloutReport]) {
-        self.several |= arm.len() > 1;
-        self.differ |= arm.windows(2).any(|pair| pair[0].rollout.actions != pair[1].rollout.actions);
-    }
-
-    fn is_seen(&self) -> bool {
-        self.several && !self.differ
-    }
+/// Whether the agent is deterministic, of all that ran: in every arm, the rollouts that did not break made the same actions, and
+/// some arm has several.
+pub(super) fn is_deterministic(boundaries: &[BoundaryReport]) -> bool {
+    let is_whole = |rollout: &&RolloutReport| matches!(rollout.rollout.end, EndReason::Answer | EndReason::Budget);
+    let arms = boundaries
+        .iter()
+        .flat_map(|boundary| boundary.strategies.values().map(|strategy| &strategy.post).chain([&boundary.pre]));
+    let arms = arms.map(|arm| arm.iter().filter(is_whole).collect::<Vec<_>>()).filter(|arm| arm.len() > 1);
+    let mut arms = arms.peekable();
+    let alike = |pair: &[&RolloutReport]| pair[0].rollout.actions == pair[1].rollout.actions;
+    arms.peek().is_some() && arms.all(|arm| arm.windows(2).all(alike))
 }

@@ -30,6 +30,8 @@ pub(super) struct Tested {
     here_adjusted: Option<Exact>,
     recordings: Recordings,
     new: SignFlipTest,
+    /// The least p of new recordings that as many can give.
+    floor: Exact,
     new_adjusted: Exact,
     flips: FlipInterval,
     evidence: Option<Evidence>,
@@ -64,7 +66,8 @@ pub(super) fn test(columns: Vec<Column>, family: Family) -> Vec<Tested> {
             Some(joint) => joint.intervals[index].clone(),
             None => flip_interval(&recordings, Level::PERCENT_95),
         };
-        Tested { column, here, here_adjusted, recordings, new, new_adjusted, flips, evidence: None }
+        let floor = new.p_floor();
+        Tested { column, here, here_adjusted, recordings, new, floor, new_adjusted, flips, evidence: None }
     });
     tested.collect()
 }
@@ -78,7 +81,15 @@ impl Tested {
         (self.here, self.here_adjusted) = (None, None);
         self.new.p = evidence.p(1);
         self.new_adjusted = evidence.p(columns).upper();
+        self.floor = Evidence::greatest_of(self.recordings.scored()).p(1).upper();
         self.evidence = Some(evidence);
+    }
+
+    /// Makes the adjusted values those of one of so many families (Bonferroni).
+    pub(super) fn among(&mut self, n_families: usize) {
+        let times = |p: &Exact| (p * Exact::from_integer(n_families.into())).min(Exact::from_integer(1.into()));
+        self.here_adjusted = self.here_adjusted.as_ref().map(times);
+        self.new_adjusted = times(&self.new_adjusted);
     }
 
     fn mean(&self) -> Exact {
@@ -114,7 +125,7 @@ impl Tested {
         let samples = self.column.samples();
         let of_units: Vec<_> = samples.iter().map(Vec::as_slice).collect();
         let cluster_t = cluster_t(&self.recordings, level).ok().filter(|t| !t.is_without_spread());
-        let spread = cluster_t.as_ref().filter(|_| self.recordings.scored() >= FEWEST_UNITS);
+        let spread = cluster_t.as_ref().filter(|_| self.recordings.scored() >= FEWEST_UNITS && self.evidence.is_none());
         let power = Level::new(4, 5).expect("four in five is a level");
         let detectable = spread.and_then(|t| detectable_effect(t.se, t.freedom, power, level));
         let end = |end: &Option<Exact>| end.as_ref().map(nearest_double);
@@ -125,7 +136,7 @@ impl Tested {
             p_here: self.here.clone().zip(self.here_adjusted.clone()).map(|(p, adjusted)| Test { p, adjusted }),
             p_new: Test { p: self.new.p.clone(), adjusted: self.new_adjusted.clone() },
             evidence: self.evidence.map(Evidence::greatest),
-            p_new_floor: self.new.p_floor(),
+            p_new_floor: self.floor.clone(),
             ends: ends(&self.recordings, &self.flips, bounded.as_ref()),
             high_completed,
             detectable,
@@ -158,7 +169,7 @@ pub(super) fn described(column: &Column, scope: Scope) -> Described {
             ends(&recordings, &flip_interval(&recordings, level), bounded.as_ref())
         }
     };
-    Described { mean: recordings.mean().unwrap_or_default(), ends }
+    Described { mean: recordings.mean().unwrap_or_default(), ends, n_units: column.n_units() }
 }
 
 /// The ends to show.

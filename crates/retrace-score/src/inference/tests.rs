@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{ChannelInference, verdict_words};
 use crate::{
-    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, Judging, Margins, RecordingFacts, Report, Scope,
-    Spend, StrategyOutcome, Unit, Verdict, Verification,
+    BoundaryOutcome, Compaction, EarlyStop, EnvironmentKind, ExecutedCalls, Judging, Margins, RecordingFacts, Report,
+    Scope, Spend, StrategyOutcome, Unit, Verdict, Verification,
 };
 
 const HORIZON: usize = 5;
@@ -345,4 +345,98 @@ fn what_describes_a_horizon_is_at_the_full_one_what_is_shown() {
         assert!(report.described_at("tail", HORIZON + 1, Scope::New).is_none());
         assert!(report.described_at("other", HORIZON, Scope::New).is_none());
     }
+}
+
+/// One that broke before its first action.
+fn broken() -> Rollout {
+    let failure = retrace_events::Failure { stage: retrace_events::Stage::Model, message: "503".to_owned() };
+    Rollout { end: EndReason::Failed(failure), actions: Vec::new(), ..rollout(0, false) }
+}
+
+#[test]
+fn a_rollout_that_broke_makes_no_agent_a_chancy_one() {
+    let strategies = [("s", &[1, 1, 1][..])];
+    let whole = [(&[0, 0, 0][..], &strategies[..]); 3];
+    let inference = |verification| {
+        let mut report = judged(verification, Judging::default());
+        report.strategies.swap_remove("s").unwrap().inference.unwrap()
+    };
+    let p = |inference: &super::Inference| inference.wasted.p_here.as_ref().unwrap().p.to_f64();
+    let mut verification = of_counts(&whole);
+    let mut cut_short = rollout(0, false);
+    cut_short.actions.truncate(2);
+    verification.boundaries[0].pre[0] = Rollout { end: broken().end, ..cut_short };
+    let (whole, with_broken) = (inference(of_counts(&whole)), inference(verification));
+    assert!(whole.deterministic && with_broken.deterministic);
+    assert_eq!((p(&whole), p(&with_broken)), (0.25, 0.25));
+}
+
+#[test]
+fn an_agent_whose_control_varies_is_not_deterministic_anywhere() {
+    let strategies = [("control", &[0, 1, 0][..]), ("s", &[3, 3, 3][..])];
+    let report = judged(of_counts(&[(&[0, 0, 0][..], &strategies[..]); 3]), Judging::default());
+    let inference = report.strategies["s"].inference.as_ref().unwrap();
+    assert!(!inference.deterministic);
+    assert!(inference.wasted.p_here.as_ref().unwrap().p.to_f64() < 0.001);
+}
+
+#[test]
+fn where_a_run_may_stop_early_nothing_is_tested_at_its_boundaries() {
+    let report = judged(of_counts(HARMED), Judging { stop_early: true, ..Judging::default() });
+    let inference = report.strategies["tail"].inference.as_ref().unwrap();
+    for channel in [&inference.wasted, &inference.stopped] {
+        assert!(channel.p_here.is_none() && channel.detectable.is_none());
+    }
+    for contrast in &report.contrasts {
+        assert!(contrast.wasted.p_here.is_none() && contrast.wasted.evidence.is_some());
+    }
+    // Six recordings are one too few, whatever they show.
+    assert_eq!((inference.verdict, EarlyStop::fewest_recordings(1)), (Verdict::NotShown, 7));
+    assert!(inference.wasted.p_new.adjusted > inference.wasted.p_new_floor);
+}
+
+#[test]
+fn a_run_does_not_stop_for_a_harm_that_has_turned_into_a_gain() {
+    let run = |post: &[u64]| {
+        let counts: Vec<_> = post.iter().map(|&post| [2, post]).collect();
+        let recordings: Vec<_> = counts
+            .iter()
+            .map(|[pre, post]| {
+                vec![(vec![rollout(*pre, false)], [("s".to_owned(), outcome(vec![rollout(*post, false)]))].into())]
+            })
+            .collect();
+        let mut early = EarlyStop::new(["s".to_owned()], HORIZON);
+        let mut over = Vec::new();
+        for boundary in verification(recordings).boundaries {
+            early.add(&[boundary]);
+            over.push(early.is_over());
+        }
+        over
+    };
+    let worse = run(&[5; 12]);
+    let first = worse.iter().position(|over| *over).unwrap();
+    assert!(worse[first..].iter().all(|over| *over));
+    let turned = run(&[vec![5; first + 1], vec![0; 2 * first + 2]].concat());
+    assert!(turned[first] && !turned.last().unwrap(), "{turned:?}");
+}
+
+#[test]
+fn a_pooled_baseline_scores_nothing_where_no_rollout_of_pre_is_scored() {
+    let mut verification = of_counts(HARMED);
+    verification.boundaries[0].pre = vec![broken(), broken()];
+    let report = judged(verification, Judging { pooled_baseline: true, ..Judging::default() });
+    assert_eq!(report.strategies["tail"].at(HORIZON).unwrap().n_scored, 5);
+    assert_eq!(report.strategies["tail"].inference.as_ref().unwrap().n_units, 5);
+}
+
+#[test]
+fn pairs_of_strategies_are_adjusted_for_how_many_there_are() {
+    let five: Vec<_> = ["a", "b", "c", "d"].iter().map(|name| (*name, &[1, 2][..])).collect();
+    let report = judged(of_counts(&[(&[0, 1][..], &five[..]); 3]), Judging::default());
+    assert_eq!(report.contrasts.len(), 6);
+    let report = judged(of_counts(HARMED), Judging::default());
+    let alone = judged(of_counts(HARMED), Judging::default());
+    let p = |report: &Report| report.contrasts[2].wasted.p_here.clone().unwrap();
+    // Of one pair Holm over two channels is all there is.
+    assert_eq!(p(&report).adjusted, p(&alone).p.upper() * Exact::from_integer(2.into()));
 }
