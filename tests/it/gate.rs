@@ -48,6 +48,26 @@ fn a_margin_makes_the_exit_code_a_gate() {
 }
 
 #[test]
+fn a_control_that_differs_from_itself_fails_every_gate_and_is_told_of_once() {
+    let folder = tempfile::tempdir().unwrap();
+    // The control wastes what the other would.
+    let input = rollouts(8, &[3, 2, 3]).replace("\"tail\"", "\"other\"").replace("\"control\"", "\"tail\"");
+    let input = input
+        .replace("\"other\": {", "\"control\": {\"unchanged\": true, ")
+        .replace("\"tail\": {\"unchanged\": true, ", "\"tail\": {");
+    fs::write(folder.path().join("rollouts.json"), input).unwrap();
+    let ended = retrace_in(folder.path(), &["score", "rollouts.json", "--margin", "wasted=1,stopped=0.5"]);
+    assert_eq!(
+        (ended.code, ended.stdout.matches("no number here can be relied on").count()),
+        (2, 1),
+        "{}",
+        ended.stdout
+    );
+    let ended = retrace_in(folder.path(), &["score", "rollouts.json"]);
+    assert_eq!(ended.code, 0, "without a margin verdicts are not judged");
+}
+
+#[test]
 fn rules_that_do_not_go_together_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (rules, said) in [
@@ -71,5 +91,7 @@ fn a_report_is_looked_at_in_other_ways() {
     assert!(here.contains("WORSE HERE") && here.contains("would settle at"), "{here}");
     assert!(reference.contains("bootstrap intervals") && !reference.contains("WORSE"), "{reference}");
     assert!(reference.contains("]*"), "a star: {reference}");
+    let both = retrace(&["demo", "--style", "reference", "--scope", "here"]).failed();
+    assert!(both.contains("has no effect"), "{both}");
     assert!(retrace(&["demo", "--style", "bayes"]).failed().contains("possible values: verdict, reference"));
 }

@@ -143,7 +143,7 @@ fn what_is_no_pilot_or_no_question_is_refused() {
     check(&["pilot.json", "--price-boundary=-1"], &["a price of `-1`"]);
     check(&["pilot.json", "--rollouts", "9"], &["`9` rollouts are too few: `12` are the least"]);
     check(&["pilot.json", "--rollouts", "99", "--recordings", "5"], &["`5` recordings are too few"]);
-    check(&["pilot.json", "--margin", "wasted=5"], &["`margin.wasted` is 5"]);
+    check(&["pilot.json", "--margin", "wasted=5"], &["the margin of `wasted` is 5"]);
 }
 
 #[test]

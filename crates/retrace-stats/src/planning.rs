@@ -470,4 +470,14 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_margin_is_looked_for_as_far_as_it_is_said() {
+        let worst = WorstRecording { boundaries: 1, bound: 5 };
+        let zeros = vec![Exact::default(); 20];
+        let pilot = Recordings::new(zeros.chunks(1));
+        // 5 (1 - 0.025^(1/G)) is below 1/80 from 1,474 recordings on, which are 74 times twenty.
+        let enough = |margin| recordings_for_margin(&pilot, worst, margin, Level::PERCENT_95).unwrap();
+        assert_eq!((enough(0.0125), enough(0.0093), enough(0.009)), (Some(1_480), Some(2_000), None));
+    }
 }
