@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 use num_traits::{One, Zero};
 use retrace_events::{EndReason, Rollout};
 use retrace_stats::{
-    Exact, ExactBootstrap, Level, PValue, exact_bootstrap_mean, exact_rates_test, exact_sign_test, median,
+    Exact, ExactBootstrap, Level, PValue, exact_bootstrap_mean, exact_mean, exact_rates_test, exact_sign_test, median,
     sign_flip_test,
 };
 
@@ -258,8 +258,9 @@ fn aggregate(
     let (pre, post): (Vec<_>, Vec<_>) = arms.unzip();
     let estimate = |column: &Vec<Exact>| {
         let bootstrap = intervals.get(column.as_slice());
+        let mean = |column: &Vec<Exact>| exact_mean(column).unwrap_or_default();
         Estimate {
-            mean: mean(column.iter()),
+            mean: bootstrap.map_or_else(|| mean(column), |bootstrap| bootstrap.mean.clone()),
             interval: bootstrap.map(|bootstrap| bootstrap.interval.clone()),
             interval_method: bootstrap.map(|bootstrap| bootstrap.resamples.method()),
         }
@@ -327,14 +328,9 @@ fn tests(deltas: &[Channels<Vec<Exact>>]) -> HashMap<&[Exact], Tests> {
     tests
 }
 
-fn mean<'a>(values: impl ExactSizeIterator<Item = &'a Exact>) -> Exact {
-    let n = values.len();
-    values.sum::<Exact>() / Exact::from_integer(n.into())
-}
-
 /// The mean over boundaries of each mean of an arm.
 fn mean_of_arms(arms: &[&ArmMeans]) -> Option<ArmMeans> {
-    let mean_of = |field: fn(&ArmMeans) -> &Exact| mean(arms.iter().map(|arm| field(arm)));
+    let mean_of = |field: fn(&ArmMeans) -> &Exact| exact_mean(arms.iter().map(|arm| field(arm))).unwrap_or_default();
     (!arms.is_empty()).then(|| ArmMeans {
         blocked: mean_of(|arm| &arm.blocked),
         refetch: mean_of(|arm| &arm.refetch),

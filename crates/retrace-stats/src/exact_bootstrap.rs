@@ -8,13 +8,14 @@
 mod power;
 
 use num_bigint::BigInt;
+use num_integer::Integer;
 use num_traits::ToPrimitive;
 
 use self::power::Base;
 use crate::bootstrap::{BootstrapError, bootstrap_mean};
-use crate::grid::Grid;
+use crate::grid::{Grid, small_steps};
 use crate::interval::{Interval, Level};
-use crate::rational::Exact;
+use crate::rational::{Exact, exact_mean};
 
 /// How many resamples are drawn where there are too many to be counted, and the seed.
 pub(crate) const DRAWN: u32 = 10_000;
@@ -91,17 +92,47 @@ pub fn exact_bootstrap_mean(values: &[Exact], level: Level) -> Result<ExactBoots
         return Err(BootstrapError::NoValues);
     }
     let n = BigInt::from(values.len());
-    let mean = values.iter().sum::<Exact>() / &n;
-    let least = values.iter().min().cloned().unwrap_or_default();
-    // Only the differences of values need a common grid.
-    let grid = Grid::new(&values.iter().map(|value| value - &least).collect::<Vec<_>>());
-    let above: Option<Vec<usize>> = grid.steps.iter().map(ToPrimitive::to_usize).collect();
+    let mean = exact_mean(values).unwrap_or_default();
+    let Above { least, unit, steps: above } = Above::new(values);
     let Some(sides) = above.and_then(|above| Base::new(above)?.sides(level)) else {
         let drawn = bootstrap_mean(values, DRAWN, level, SEED)?;
         return Ok(ExactBootstrap { mean, interval: drawn.interval, resamples: Resamples::Drawn(DRAWN) });
     };
-    let [low, high] = [sides.low, sides.high].map(|sum| &least + &grid.unit * sum / &n);
+    let [low, high] = [sides.low, sides.high].map(|sum| &least + &unit * sum / &n);
     Ok(ExactBootstrap { mean, interval: Interval { low, high, level }, resamples: Resamples::All })
+}
+
+/// Values as whole steps above the least of them, since only their differences need a common grid.
+struct Above {
+    least: Exact,
+    unit: Exact,
+    /// `None` where they are too many for a word.
+    steps: Option<Vec<usize>>,
+}
+
+impl Above {
+    fn new(values: &[Exact]) -> Self {
+        Self::small(values).unwrap_or_else(|| {
+            let least = values.iter().min().cloned().unwrap_or_default();
+            let grid = Grid::new(&values.iter().map(|value| value - &least).collect::<Vec<_>>());
+            Self { least, unit: grid.unit, steps: grid.steps.iter().map(ToPrimitive::to_usize).collect() }
+        })
+    }
+
+    /// Where whole numbers of a word do, many times as fast.
+    fn small(values: &[Exact]) -> Option<Self> {
+        let steps = small_steps(values)?;
+        let (place, least) = steps.iter().enumerate().min_by_key(|&(_, step)| step)?;
+        let above: Vec<i64> = steps.iter().map(|step| step.checked_sub(*least)).collect::<Option<_>>()?;
+        let (other, highest) = above.iter().enumerate().max_by_key(|&(_, step)| step)?;
+        let divisor = above.iter().fold(0, |gcd: i64, step| if gcd == 1 { 1 } else { gcd.gcd(step) }).max(1);
+        let unit = match highest {
+            0 => Exact::default(),
+            highest => (&values[other] - &values[place]) / BigInt::from(highest / divisor),
+        };
+        let steps = above.iter().map(|step| usize::try_from(step / divisor).ok()).collect();
+        Some(Self { least: values[place].clone(), unit, steps })
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +242,22 @@ mod tests {
             let moved: Vec<Exact> = shuffled.iter().map(|value| &shift - value * &stretch).collect();
             let [low, high] = interval(&values, level);
             prop_assert_eq!(interval(&moved, level), [&shift - high * &stretch, &shift - low * &stretch]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn steps_of_a_word_are_those_of_any_size(
+            values in prop::collection::vec((-40..40i64, 1..8i64), 1..20),
+            far in prop_oneof![Just("0"), Just("1/4611686018427387904")],
+        ) {
+            // Far from zero the steps need more than a word, and stand as far above the least.
+            let far: Exact = far.parse().unwrap();
+            let values: Vec<Exact> = values.iter().map(|&(p, q)| Exact::new(p.into(), q.into()) + &far).collect();
+            let Above { least, unit, steps } = Above::new(&values);
+            for (value, steps) in values.iter().zip(steps.unwrap()) {
+                prop_assert_eq!(&least + &unit * BigInt::from(steps), value.clone());
+            }
         }
     }
 }

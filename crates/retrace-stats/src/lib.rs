@@ -116,7 +116,7 @@ pub use planning::{
     recordings_for_margin,
 };
 pub use rates::exact_rates_test;
-pub use rational::{Exact, NotAFraction, exact_difference, nearest_double};
+pub use rational::{Exact, NotAFraction, exact_difference, exact_mean, nearest_double};
 pub use recordings::Recordings;
 pub use rollout_permutation::{RolloutPermutationError, RolloutPermutationTest, rollout_permutation_test};
 pub use sign::{SignTest, exact_sign_test};
