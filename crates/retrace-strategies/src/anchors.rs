@@ -1,11 +1,11 @@
 //! What survives every strategy: the leading system prompts and the pinned parts.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use retrace_events::{Event, History, MediaSource, Part, PartBody, Request};
+use retrace_events::{Event, History, Part, PartBody, Request};
 
 /// The events of `before` from `cut` on, behind what no strategy may drop: the leading system prompts, then what the
 /// strategy `made` in place of the events before the cut, then, in one request, the pinned parts that were cut off.
@@ -93,25 +93,15 @@ fn missing_pins<'a>(before: &'a History, events: impl Iterator<Item = &'a Event>
     let mut made = events.into_iter().flat_map(pins).peekable();
     // Most were brought back before, in this order.
     let wanted: Vec<_> = wanted.into_iter().filter(|pin| made.next_if_eq(pin).is_none()).collect();
-    let mut left: HashMap<Pin<'_>, usize, RandomState> = HashMap::default();
-    made.for_each(|pin| *left.entry(Pin(pin)).or_default() += 1);
-    wanted.into_iter().filter(|pin| !take_one(&mut left, &Pin(pin))).cloned().collect()
+    let mut left: HashMap<&Part, usize, RandomState> = HashMap::default();
+    made.for_each(|pin| *left.entry(pin).or_default() += 1);
+    wanted.into_iter().filter(|pin| !take_one(&mut left, pin)).cloned().collect()
 }
 
 /// Whether there is one of these, which then is one less.
 fn take_one<K: Hash + Eq>(counts: &mut HashMap<K, usize, RandomState>, key: &K) -> bool {
     let n_left = counts.get_mut(key).filter(|n_left| **n_left > 0);
     n_left.map(|n_left| *n_left -= 1).is_some()
-}
-
-/// A pinned part, told from most others by its text.
-#[derive(PartialEq, Eq)]
-struct Pin<'a>(&'a Part);
-
-impl Hash for Pin<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        text_of(self.0).hash(state);
-    }
 }
 
 /// The pinned parts of `before` that `events` lost, in one request ahead of the tail.
@@ -152,18 +142,6 @@ fn bring_back_prompts(before: &History, made: Vec<Arc<Event>>) -> Vec<Arc<Event>
 pub(crate) fn pins(event: &Event) -> impl Iterator<Item = &Part> {
     let content = if let Event::Request(request) = event { &request.content[..] } else { &[] };
     content.iter().filter(|part| part.marks.pinned)
-}
-
-/// What tells most parts apart.
-fn text_of(part: &Part) -> &str {
-    match &part.body {
-        PartBody::Text(text) | PartBody::System(text) => text,
-        PartBody::Media(media) => match &media.source {
-            MediaSource::Data(source) | MediaSource::Url(source) => source,
-        },
-        PartBody::Thinking(thinking) => &thinking.text,
-        PartBody::ToolCall(call) => &call.arguments,
-    }
 }
 
 fn leads(part: &Part) -> bool {
