@@ -6,7 +6,8 @@ use crate::raw::{Extra, Raw};
 
 /// One piece of an event's content.
 ///
-/// Clones share its text, or the arguments of its call, so that rewriting an event copies only what it changes.
+/// Clones share a text, a system prompt, and the arguments of a call, so that rewriting an event copies little else.
+/// Reasoning, the data of media and fields that retrace does not know are copied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// What it is.
