@@ -6,8 +6,9 @@ use crate::raw::{Extra, Raw};
 
 /// One piece of an event's content.
 ///
-/// Clones share its text, or the arguments of its call, so that rewriting an event copies only what it changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Clones share a text, a system prompt, and the arguments of a call, so that rewriting an event copies little else.
+/// Reasoning, the data of media and fields that retrace does not know are copied.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// What it is.
     pub body: PartBody,
@@ -18,7 +19,7 @@ pub struct Part {
 }
 
 /// What a part is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PartBody {
     /// Plain text; stands in every content.
     Text(SmolStr),
@@ -33,7 +34,7 @@ pub enum PartBody {
 }
 
 /// An image, a sound or a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Media {
     /// Which of the three.
     pub kind: MediaKind,
@@ -55,7 +56,7 @@ pub enum MediaKind {
 }
 
 /// Where the bytes of a medium are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MediaSource {
     /// Here, in base64.
     Data(String),
@@ -64,7 +65,7 @@ pub enum MediaSource {
 }
 
 /// The model's reasoning.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Thinking {
     /// The text, as far as the provider gives it.
     pub text: String,
@@ -73,7 +74,7 @@ pub struct Thinking {
 }
 
 /// A call of a tool, as the model wrote it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ToolCall {
     /// Its id; not unique over a recording, nor within a response.
     pub id: SmolStr,
@@ -86,7 +87,7 @@ pub struct ToolCall {
 }
 
 /// What strategies note on a part. A reader that does not know a mark keeps it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Marks {
     /// Every strategy keeps it verbatim.
     pub pinned: bool,
@@ -175,5 +176,47 @@ impl Part {
 impl From<PartBody> for Part {
     fn from(body: PartBody) -> Self {
         Self { body, marks: Marks::default(), extra: Extra::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+    use super::*;
+
+    #[test]
+    fn parts_are_hashed_by_all_that_tells_them_apart() {
+        let raw = |n: u32| Raw::of(&n).expect("a number is JSON");
+        let extra = |n| {
+            let mut extra = Extra::default();
+            extra.push("z", raw(n));
+            Part { extra, ..Part::text("a") }
+        };
+        let marked = |marks| Part { marks, ..Part::text("a") };
+        let media = |kind, media_type: &str, source| {
+            Part::from(PartBody::Media(Media { kind, media_type: media_type.into(), source }))
+        };
+        let parts = || {
+            let (url, data) = (|| MediaSource::Url("a".into()), MediaSource::Data("a".into()));
+            let unlike = [
+                Part::text("a"),
+                Part::text("b"),
+                Part::system("a"),
+                Part::text("a").pinned(),
+                PartBody::Thinking(Thinking { text: "a".into(), signature: None }).into(),
+                media(MediaKind::Image, "a", url()),
+                media(MediaKind::Audio, "a", url()),
+                media(MediaKind::Image, "b", url()),
+                media(MediaKind::Image, "a", data),
+            ];
+            let receipts = (0..100).map(|n| marked(Marks { receipt: Some(raw(n)), ..Marks::default() }));
+            unlike.into_iter().chain(receipts).chain((0..100).map(extra))
+        };
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        let hashes: HashSet<u64> = parts().map(|part| hasher.hash_one(part)).collect();
+        assert_eq!(hashes.len(), parts().count());
+        assert!(parts().all(|part| hashes.contains(&hasher.hash_one(part))));
     }
 }

@@ -1,6 +1,7 @@
 //! JSON kept as it came: values and fields that retrace does not look into.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
@@ -52,6 +53,12 @@ impl PartialEq for Raw {
 
 impl Eq for Raw {}
 
+impl Hash for Raw {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.get().hash(state);
+    }
+}
+
 impl fmt::Debug for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.get())
@@ -71,7 +78,7 @@ impl<'de> Deserialize<'de> for Raw {
 }
 
 /// The fields of an object that retrace does not know, in the order they came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Extra(Option<Fields>);
 
 // Nearly nothing has fields that retrace does not know, and everything has room for them: that of a pointer.

@@ -1,11 +1,11 @@
 //! What survives every strategy: the leading system prompts and the pinned parts.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use retrace_events::{Event, History, MediaSource, Part, PartBody, Request};
+use retrace_events::{Event, History, Part, PartBody, Request};
 
 /// The events of `before` from `cut` on, behind what no strategy may drop: the leading system prompts, then what the
 /// strategy `made` in place of the events before the cut, then, in one request, the pinned parts that were cut off.
@@ -93,25 +93,15 @@ fn missing_pins<'a>(before: &'a History, events: impl Iterator<Item = &'a Event>
     let mut made = events.into_iter().flat_map(pins).peekable();
     // Most were brought back before, in this order.
     let wanted: Vec<_> = wanted.into_iter().filter(|pin| made.next_if_eq(pin).is_none()).collect();
-    let mut left: HashMap<Pin<'_>, usize, RandomState> = HashMap::default();
-    made.for_each(|pin| *left.entry(Pin(pin)).or_default() += 1);
-    wanted.into_iter().filter(|pin| !take_one(&mut left, &Pin(pin))).cloned().collect()
+    let mut left: HashMap<&Part, usize, RandomState> = HashMap::default();
+    made.for_each(|pin| *left.entry(pin).or_default() += 1);
+    wanted.into_iter().filter(|pin| !take_one(&mut left, pin)).cloned().collect()
 }
 
 /// Whether there is one of these, which then is one less.
 fn take_one<K: Hash + Eq>(counts: &mut HashMap<K, usize, RandomState>, key: &K) -> bool {
     let n_left = counts.get_mut(key).filter(|n_left| **n_left > 0);
     n_left.map(|n_left| *n_left -= 1).is_some()
-}
-
-/// A pinned part, told from most others by its text.
-#[derive(PartialEq, Eq)]
-struct Pin<'a>(&'a Part);
-
-impl Hash for Pin<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        text_of(self.0).hash(state);
-    }
 }
 
 /// The pinned parts of `before` that `events` lost, in one request ahead of the tail.
@@ -154,18 +144,6 @@ pub(crate) fn pins(event: &Event) -> impl Iterator<Item = &Part> {
     content.iter().filter(|part| part.marks.pinned)
 }
 
-/// What tells most parts apart.
-fn text_of(part: &Part) -> &str {
-    match &part.body {
-        PartBody::Text(text) | PartBody::System(text) => text,
-        PartBody::Media(media) => match &media.source {
-            MediaSource::Data(source) | MediaSource::Url(source) => source,
-        },
-        PartBody::Thinking(thinking) => &thinking.text,
-        PartBody::ToolCall(call) => &call.arguments,
-    }
-}
-
 fn leads(part: &Part) -> bool {
     is_system(part) || part.marks.pinned || part.marks.receipt.is_some()
 }
@@ -181,9 +159,9 @@ fn request(content: Vec<Part>) -> Arc<Event> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use retrace_events::Raw;
 
     use super::*;
-    use crate::histories::history;
 
     #[test]
     fn equal_pins_are_as_many_as_before() {
@@ -194,17 +172,42 @@ mod tests {
         assert_eq!(events, [request(vec![pin("a"), pin("b"), pin("a")]), kept]);
     }
 
+    /// Of few texts, so that many are told apart by their fields alone, and some not at all.
+    fn pin() -> impl Strategy<Value = Part> {
+        ("[ab]", prop::option::of(0..3_u8)).prop_map(|(text, field)| {
+            let mut pin = Part::text(text).pinned();
+            if let Some(value) = field.and_then(|field| Raw::of(&field).ok()) {
+                pin.extra.push("z", value);
+            }
+            pin
+        })
+    }
+
+    /// Requests of pins, and some of these pins in any order, with a few others.
+    fn pins_and_some_of_them() -> impl Strategy<Value = (History, Vec<Part>)> {
+        prop::collection::vec(prop::collection::vec(pin(), 1..4), 1..6).prop_flat_map(|requests| {
+            let before = History::new(requests.iter().cloned().map(request).collect::<Vec<_>>());
+            let pins = requests.concat();
+            let n_pins = pins.len();
+            let some = prop::sample::subsequence(pins, 0..=n_pins);
+            let made = (some, prop::collection::vec(pin(), 0..2)).prop_map(|(some, others)| [some, others].concat());
+            (Just(before), made.prop_shuffle())
+        })
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(1_000, 100_000)))]
+
         #[test]
         fn a_pin_is_missing_as_often_as_there_are_fewer(
-            before in history(), made in history(), stays in prop::collection::vec(any::<bool>(), 14)
+            (before, made) in pins_and_some_of_them(), stays in prop::collection::vec(any::<bool>(), 6)
         ) {
-            let kept = before.iter().zip(stays).filter(|(_, stays)| *stays).map(|(event, _)| event);
-            let after: Vec<_> = made.iter().take(2).chain(kept).chain(made.iter().skip(2)).map(|e| &**e).collect();
-            let missing = missing_pins(&before, after.iter().copied());
+            let kept = before.iter().zip(stays).filter(|(_, stays)| *stays).map(|(event, _)| Arc::clone(event));
+            let after: Vec<_> = [request(made)].into_iter().chain(kept).collect();
+            let missing = missing_pins(&before, after.iter().map(|event| &**event));
             let n = |pin: &Part, pins: &[&Part]| pins.iter().filter(|other| **other == pin).count();
             let wanted: Vec<_> = before.events().flat_map(pins).collect();
-            let present: Vec<_> = after.into_iter().flat_map(pins).collect();
+            let present: Vec<_> = after.iter().flat_map(|event| pins(event)).collect();
             for pin in &wanted {
                 let n_missing = n(pin, &wanted).saturating_sub(n(pin, &present));
                 prop_assert_eq!(n(pin, &missing.iter().collect::<Vec<_>>()), n_missing);

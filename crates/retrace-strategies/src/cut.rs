@@ -150,6 +150,18 @@ mod tests {
     use super::*;
     use crate::histories::{Characters, history};
 
+    /// The rule, word for word: the newest tail that measures enough; of nothing, the oldest one that is still nothing, or
+    /// the newest event alone.
+    fn by_the_rule(tails: &[(usize, u64)], from: usize, n: u64) -> usize {
+        let mut nothing = tails.iter().filter(|(_, size)| *size == 0);
+        let cut = match tails.iter().find(|(_, size)| *size >= n.max(1)) {
+            enough if n > 0 => enough,
+            None => None,
+            Some(_) => nothing.next_back().or(tails.first()),
+        };
+        cut.map_or(from, |(start, _)| *start)
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(retrace_testing::cases(1_000, 100_000)))]
 
@@ -161,6 +173,13 @@ mod tests {
         }
 
         #[test]
+        fn a_tail_of_tokens_is_cut_by_the_rule(history in history(), from in 0..14_usize, n in 0..30_u64) {
+            let mut sizes = TailSizes::of(&history, &Characters);
+            let tails: Vec<_> = sizes.tails(from).collect();
+            prop_assert_eq!(tokens_cut(&mut sizes, from, n), by_the_rule(&tails, from, n));
+        }
+
+        #[test]
         fn a_window_of_tokens_is_that_of_what_a_first_cut_leaves(history in history(), n in 0..30_u64) {
             let window = |history: &History| window_cut(history, Keep::Tokens(n), &Characters);
             let mut sizes = TailSizes::of(&history, &Characters);
@@ -169,6 +188,15 @@ mod tests {
             let again = if first > 0 && sizes.reports(0) { window(&left) } else { 0 };
             prop_assert_eq!(window(&history), first + again);
         }
+    }
+
+    #[test]
+    fn a_window_of_no_tokens_keeps_the_newest_events_that_measure_nothing() {
+        let cut = |events: &[Event]| window_cut(&History::from(events.to_vec()), Keep::Tokens(0), &Characters);
+        let (text, empty) = (Event::request("x"), Event::Response(retrace_events::Response::default()));
+        assert_eq!(cut(&[text.clone(), text.clone(), empty.clone(), empty.clone()]), 2);
+        assert_eq!(cut(&[text.clone(), empty.clone(), text]), 2);
+        assert_eq!(cut(&[empty.clone(), empty]), 0);
     }
 
     #[test]

@@ -57,7 +57,9 @@ impl<'a> Edits<'a> {
             })),
             _ => Arc::clone(event),
         });
-        Some(History::new(events.collect::<Vec<_>>()))
+        let events: Vec<_> = events.collect();
+        debug_assert!(blanks.0.len() == 0 && texts.0.len() == 0, "an edit is of no result and no part of a response");
+        Some(History::new(events))
     }
 }
 
@@ -137,7 +139,76 @@ pub(crate) fn is_blank(result: &ToolResult, placeholder: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use retrace_events::{Extra, Marks, Outcome, OutcomeSource, Raw, Usage};
+
     use super::*;
+    use crate::{ClampOversizedMessages, ClearToolResults, CompactContext, Compacted, Strategy};
+
+    fn compacted(strategy: &dyn Strategy, before: &History) -> History {
+        let compacted = pollster::block_on(strategy.compact(before, &mut CompactContext::without_model()));
+        let Ok(Compacted::Changed(after)) = compacted else { panic!("{compacted:?}") };
+        after
+    }
+
+    /// A call and its result, with a value in every field.
+    fn full_round(arguments: &str, content: &str) -> History {
+        let raw = |value: &str| Raw::of(value).expect("a text is JSON");
+        let extra = |value: &str| {
+            let mut extra = Extra::default();
+            extra.push("z", raw(value));
+            extra
+        };
+        let text = Some("text".to_owned());
+        let marks = Marks {
+            pinned: true,
+            kept: true,
+            origin: text.clone(),
+            scope: text.clone(),
+            receipt: Some(raw("receipt")),
+        };
+        let part = |body| Part { body, marks: marks.clone(), extra: extra("part") };
+        let call = ToolCall { rebuilt: true, ..ToolCall::new("c1", "read", arguments) };
+        let usage = Usage { input_tokens: 1, output_tokens: 2, extra: extra("usage"), ..Usage::default() };
+        let result = ToolResult {
+            error: text.clone(),
+            outcome_from: Some(OutcomeSource::Flag),
+            own: true,
+            extra: extra("result"),
+            ..ToolResult::text_result(&call, Outcome::Error, content)
+        };
+        let response = Response {
+            content: vec![part(PartBody::Text("text".into())), part(PartBody::ToolCall(call))],
+            model: text,
+            usage: Some(usage),
+            provider_data: Some(raw("data")),
+            extra: extra("response"),
+        };
+        let round = ToolResults { results: vec![result], extra: extra("results") };
+        History::from(vec![Event::Response(response), Event::ToolResults(round)])
+    }
+
+    #[test]
+    fn only_the_content_of_what_is_cleared_changes() {
+        let clear = ClearToolResults {
+            keep_pairs: 0,
+            placeholder: "gone".to_owned(),
+            clear_tool_inputs: true,
+            ..ClearToolResults::default()
+        };
+        assert_eq!(compacted(&clear, &full_round("{\"path\":1}", "lines")), full_round("{}", "gone"));
+    }
+
+    #[test]
+    fn only_the_text_of_what_is_clamped_changes() {
+        let clamp = ClampOversizedMessages {
+            max_part_chars: Some(90),
+            keep_head_chars: 1,
+            keep_tail_chars: 1,
+            ..ClampOversizedMessages::default()
+        };
+        let clamped = "{\"_clamped\":\"x\\n[clamped: removed 98 of 100 characters]\\nx\"}";
+        assert_eq!(compacted(&clamp, &full_round(&"x".repeat(100), "lines")), full_round(clamped, "lines"));
+    }
 
     #[test]
     fn what_is_read_ahead_is_the_history() {

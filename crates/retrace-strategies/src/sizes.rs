@@ -50,7 +50,10 @@ impl<'a> Recount<'a> {
     }
 }
 
-/// What the tails of a history measure, its texts counted once and no sooner than a tail has them.
+/// What the tails of a history measure, each of its texts counted at most once.
+///
+/// A tail counts the texts back to the newest response, at its start or before, that tells its input; where none does,
+/// but some response reports, all of them. Without reports it counts its own alone.
 ///
 /// An event measures its texts by the counter, or the output that its response reported, if that is more. Where two
 /// responses follow each other and the second one's input is larger, the events from the first up to the second share
