@@ -89,14 +89,8 @@ fn verification(drawn: Drawn, margins: Margins) -> Verification {
         Some(boundary) => (0..boundary.post.len()).map(strategy).collect(),
         None => Vec::new(),
     };
-    let recordings = (0..drawn.len()).map(|recording| RecordingFacts {
-        id: recording.to_string(),
-        task: None,
-        length: None,
-        environment: EnvironmentKind::Rebuilt,
-        replay: None,
-        worlds_differ: None,
-    });
+    let recordings =
+        (0..drawn.len()).map(|recording| RecordingFacts::new(recording.to_string(), EnvironmentKind::Rebuilt));
     Verification {
         horizon: HORIZON as usize,
         samples: 3,

@@ -6,8 +6,10 @@ use retrace_score::{Channels, Estimate};
 use retrace_stats::Exact;
 
 use crate::layout::{elide, left, right, width, wrap};
-use crate::number::{counted, most_decimals, p_value, signed};
-use crate::text::{COLUMNS, GAP, NAME, NAME_LINES, SHARE_DECIMALS, cached, entries, failed, kept, scored, widest};
+use crate::number::{most_decimals, p_value, signed};
+use crate::text::{
+    COLUMNS, GAP, NAME, NAME_LINES, SHARE_DECIMALS, cached, entries, failed, kept, meanings, scored, widest,
+};
 use crate::view::{Row, RowOutcome, View};
 
 /// Fewer boundaries than these get no star.
@@ -143,25 +145,11 @@ fn noop(row: &Row) -> String {
 }
 
 pub(crate) fn legend(view: &View) -> Vec<String> {
-    let actions = counted(view.horizon, "action", "actions");
     let what = "Deltas are POST (compacted) minus PRE (raw): means over boundaries, 95% bootstrap intervals; * from ten \
                 boundaries on where 0 lies outside, adjusted for nothing.";
-    let words = [
-        ("scored", "boundaries with a delta, of those tested; noop: left unchanged, so zero by definition".to_owned()),
-        ("wasted", "actions per rollout that failed (blocked) or were executed before (refetch), or both".to_owned()),
-        ("p", "sign-flip permutation test of wasted over boundaries, two-sided".to_owned()),
-        ("stopped", format!("share of rollouts whose agent ended its turn before {actions}")),
-        ("kept", format!("median share of the tokens that is left (token counts: {})", view.token_counter)),
-        (
-            "cache",
-            "median share of these that still starts as before, and that providers bill at a fraction".to_owned(),
-        ),
-        (
-            "failed",
-            "POST rollouts that broke off; ! if the arms failed at different rates, an arm lost more than half, or a \
-             compaction failed or is flawed"
-                .to_owned(),
-        ),
-    ];
+    let scored = "boundaries with a delta, of those tested; noop: left unchanged, so zero by definition";
+    let p = "sign-flip permutation test of wasted over boundaries, two-sided";
+    let [wasted, stopped, kept, cache, failed] = meanings(view);
+    let words = [("scored", scored.to_owned()), wasted, ("p", p.to_owned()), stopped, kept, cache, failed];
     wrap(what, COLUMNS).into_iter().chain(entries(words)).collect()
 }

@@ -5,9 +5,9 @@ use retrace_score::{Scope, Verdict, verdict_words};
 use retrace_stats::Exact;
 
 use crate::layout::{elide, left, right, width, wrap};
-use crate::number::{counted, most_decimals, p_value, signed};
+use crate::number::{most_decimals, p_value, signed};
 use crate::text::{
-    COLUMNS, GAP, NAME, NAME_LINES, SHARE_DECIMALS, cached, entries, failed, kept, scored, unit_words, widest,
+    COLUMNS, GAP, NAME, NAME_LINES, SHARE_DECIMALS, cached, entries, failed, kept, meanings, scored, unit_words, widest,
 };
 use crate::view::{ContrastRow, Ps, Row, RowOutcome, Scored, Shown, View};
 
@@ -226,7 +226,6 @@ fn estimate(Shown { mean, ends, .. }: &Shown, decimals: usize) -> String {
 
 /// What the columns are.
 pub(crate) fn legend(view: &View) -> Vec<String> {
-    let actions = counted(view.horizon, "action", "actions");
     let (one, many) = unit_words(view.unit);
     let speaks = match view.look.scope {
         Scope::New => format!("the mean to expect on {many} like these lies"),
@@ -236,36 +235,26 @@ pub(crate) fn legend(view: &View) -> Vec<String> {
         "Means over boundaries of POST (compacted) minus PRE (raw), and in brackets where {speaks}, 97.5% sure at each \
          end."
     );
+    let new = if view.stops_early {
+        "By evidence that may be looked at after each".to_owned()
+    } else {
+        format!("By flipping the sign of each {one}; f: no smaller one is possible with so few")
+    };
     let tested = [
         ("p here", "is there a difference at these boundaries? By exchanging rollouts between the arms".to_owned()),
         (
             "p new",
             format!(
-                "and on {many} not yet made? By flipping the sign of each {one}; f: no smaller one is possible with so \
-                 few. Both p are adjusted for all strategies and for wasted and stopped; intervals are not"
+                "and on {many} not yet made? {new}. Both p are adjusted for all strategies and for wasted and stopped; \
+                 intervals are not"
             ),
         ),
     ];
     let is_full = view.horizon == view.full_horizon;
-    let words = [
-        ("n", format!("boundaries with a delta, of those tested; under it the {many} they come from")),
-        ("wasted", "actions per rollout that failed (blocked) or were executed before (refetch), or both".to_owned()),
-    ];
-    let more = [
-        ("stopped", format!("share of rollouts whose agent ended its turn before {actions}")),
-        ("kept", format!("median share of the tokens that is left (token counts: {})", view.token_counter)),
-        (
-            "cache",
-            "median share of these that still starts as before, and that providers bill at a fraction".to_owned(),
-        ),
-        (
-            "failed",
-            "POST rollouts that broke off; ! if the arms failed at different rates, an arm lost more than half, or a \
-             compaction failed or is flawed"
-                .to_owned(),
-        ),
-        ("noop", "boundaries left unchanged, whose delta is zero by definition".to_owned()),
-    ];
-    let tested = tested.into_iter().filter(|_| is_full);
-    wrap(&what, COLUMNS).into_iter().chain(entries(words.into_iter().chain(tested).chain(more))).collect()
+    let n = ("n", format!("boundaries with a delta, of those tested; under it the {many} they come from"));
+    let [wasted, stopped, kept, cache, failed] = meanings(view);
+    let noop = ("noop", "boundaries left unchanged, whose delta is zero by definition".to_owned());
+    let words = [n, wasted].into_iter().chain(tested.into_iter().filter(|_| is_full));
+    let more = [stopped, kept, cache, failed, noop];
+    wrap(&what, COLUMNS).into_iter().chain(entries(words.chain(more))).collect()
 }

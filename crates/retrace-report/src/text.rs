@@ -114,6 +114,22 @@ pub(crate) fn widest<T>(header: &str, rows: &[T], cell: impl Fn(&T) -> String) -
     rows.iter().map(|row| width(&cell(row))).fold(width(header), usize::max)
 }
 
+/// What the columns are that both tables have: wasted, stopped, kept, cache and failed.
+pub(crate) fn meanings(view: &View) -> [(&'static str, String); 5] {
+    let actions = counted(view.horizon, "action", "actions");
+    let wasted = "actions per rollout that failed (blocked) or were executed before (refetch), or both";
+    let cache = "median share of these that still starts as before, and that providers bill at a fraction";
+    let failed = "POST rollouts that broke off; ! if the arms failed at different rates, an arm lost more than half, or a \
+                  compaction failed or is flawed";
+    [
+        ("wasted", wasted.to_owned()),
+        ("stopped", format!("share of rollouts whose agent ended its turn before {actions}")),
+        ("kept", format!("median share of the tokens that is left (token counts: {})", view.token_counter)),
+        ("cache", cache.to_owned()),
+        ("failed", failed.to_owned()),
+    ]
+}
+
 /// Words with their meanings, one under the other.
 pub(crate) fn entries<'a>(entries: impl IntoIterator<Item = (&'a str, String)>) -> impl Iterator<Item = String> {
     entries.into_iter().flat_map(|(word, meaning)| hanging(&left(word, 9), &meaning))

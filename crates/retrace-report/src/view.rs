@@ -51,6 +51,8 @@ pub struct View {
     pub n_recordings: usize,
     /// What new ones are expected to be.
     pub unit: Unit,
+    /// Whether the run might stop after any recording.
+    pub stops_early: bool,
     /// The model that the agent asked, where it is known.
     pub model: Option<String>,
     /// What counted the tokens.
@@ -201,6 +203,7 @@ impl View {
             n_boundaries: report.boundaries.len(),
             n_recordings: report.recordings.len(),
             unit: report.judging.unit,
+            stops_early: report.judging.stop_early,
             model: report.model.as_deref().map(|model| printable(model).into_owned()),
             token_counter: printable(&report.token_counter).into_owned(),
             pre: report.pre.means[horizon - 1].clone(),

@@ -71,14 +71,7 @@ fn verification(names: &[&str], n_boundaries: usize, n_recordings: usize) -> Ver
             })
             .collect(),
     });
-    let recording = |number: usize| RecordingFacts {
-        id: format!("r{number}"),
-        task: None,
-        length: None,
-        environment: EnvironmentKind::Rebuilt,
-        replay: None,
-        worlds_differ: None,
-    };
+    let recording = |number: usize| RecordingFacts::new(format!("r{number}"), EnvironmentKind::Rebuilt);
     Verification {
         horizon: 5,
         samples: 3,

@@ -138,14 +138,7 @@ fn verification(horizon: usize, boundaries: &[Boundary]) -> Verification {
         }
     };
     let n_recordings = boundaries.iter().map(|at| at.recording + 1).max().unwrap_or_default();
-    let recording = |number| RecordingFacts {
-        id: format!("r{number}"),
-        task: None,
-        length: None,
-        environment: EnvironmentKind::Rebuilt,
-        replay: None,
-        worlds_differ: None,
-    };
+    let recording = |number| RecordingFacts::new(format!("r{number}"), EnvironmentKind::Rebuilt);
     Verification {
         horizon,
         samples: 3,

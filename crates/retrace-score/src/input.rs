@@ -66,6 +66,13 @@ pub struct RecordingFacts {
     pub worlds_differ: Option<String>,
 }
 
+impl RecordingFacts {
+    /// A recording of which nothing else is known.
+    pub fn new(id: impl Into<String>, environment: EnvironmentKind) -> Self {
+        Self { id: id.into(), task: None, length: None, environment, replay: None, worlds_differ: None }
+    }
+}
+
 /// How long a recording is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordingLength {

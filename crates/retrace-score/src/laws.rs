@@ -132,14 +132,7 @@ fn verification() -> impl Strategy<Value = Verification> {
                     .into(),
             });
         let boundaries = boundaries.collect();
-        let recordings = ["r0", "r1"].map(|id| RecordingFacts {
-            id: id.to_owned(),
-            task: None,
-            length: None,
-            environment: EnvironmentKind::Rebuilt,
-            replay: None,
-            worlds_differ: None,
-        });
+        let recordings = ["r0", "r1"].map(|id| RecordingFacts::new(id.to_owned(), EnvironmentKind::Rebuilt));
         Verification {
             horizon: HORIZON,
             samples: 3,

@@ -103,14 +103,7 @@ impl ScoreInput {
         let mut recordings: IndexMap<String, RecordingFacts> = IndexMap::new();
         for boundary in &self.boundaries {
             let id = boundary.recording.clone();
-            recordings.entry(id.clone()).or_insert(RecordingFacts {
-                id,
-                task: None,
-                length: None,
-                environment: EnvironmentKind::Unknown,
-                replay: None,
-                worlds_differ: None,
-            });
+            recordings.entry(id.clone()).or_insert(RecordingFacts::new(id, EnvironmentKind::Unknown));
         }
         let boundaries: Vec<BoundaryOutcome> = self.boundaries.into_iter().map(BoundaryFields::outcome).collect();
         let arms = boundaries.iter().flat_map(|boundary| {

@@ -201,14 +201,7 @@ fn vectors_of_whole_verifications() {
         let strategies: Vec<String> = expect.keys().cloned().collect();
         let boundaries: Vec<_> = row.boundaries.into_iter().map(BoundaryRow::outcome).collect();
         let ids: indexmap::IndexSet<_> = boundaries.iter().map(|boundary| boundary.recording.clone()).collect();
-        let facts = |id| RecordingFacts {
-            id,
-            task: None,
-            length: None,
-            environment: EnvironmentKind::Rebuilt,
-            replay: None,
-            worlds_differ: None,
-        };
+        let facts = |id| RecordingFacts::new(id, EnvironmentKind::Rebuilt);
         let report = Report::new(Verification {
             horizon: row.horizon,
             samples: 3,

@@ -62,14 +62,7 @@ fn verification(recordings: Vec<Vec<Boundary>>) -> Verification {
                 strategies: tested,
             });
         }
-        facts.push(RecordingFacts {
-            id: recording,
-            task: None,
-            length: None,
-            environment: EnvironmentKind::Rebuilt,
-            replay: None,
-            worlds_differ: None,
-        });
+        facts.push(RecordingFacts::new(recording, EnvironmentKind::Rebuilt));
     }
     Verification {
         horizon: HORIZON,
