@@ -135,7 +135,7 @@ pub fn bootstrap_means(
     }
 
     let tail = level.tail_of(resamples) as usize;
-    let bootstraps = grids.into_iter().zip(sums.from_either_side(tail)).map(|(grid, ends)| {
+    let bootstraps = grids.into_iter().zip(sums.tails(tail)).map(|(grid, ends)| {
         let mean = |sum: BigInt| &grid.unit * sum / BigInt::from(first);
         let [low, high] = ends.map(mean);
         Bootstrap { mean: mean(grid.steps.iter().sum()), interval: Interval { low, high, level }, resamples, seed }
@@ -256,7 +256,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ends_are_counted_from_either_side_of_the_sorted_means(
+        fn ends_are_counted_tails_of_the_sorted_means(
             columns in columns(),
             resamples in 1..60u32,
             (numerator, denominator) in (2..50u32).prop_flat_map(|d| (1..d, Just(d))),

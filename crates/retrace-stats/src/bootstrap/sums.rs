@@ -65,13 +65,13 @@ impl Sums {
 
     /// Of each column the sum number `tail` from the least, and from the greatest; `tail` is at least 1 and at most half of
     /// the resamples, rounded up.
-    pub(super) fn from_either_side(mut self, tail: usize) -> Vec<[BigInt; 2]> {
+    pub(super) fn tails(mut self, tail: usize) -> Vec<[BigInt; 2]> {
         let ends = self.places.iter().map(|place| match *place {
             Place::Lane(group, lane) => {
                 let sums: Vec<i32> = self.groups[group].sums.iter().map(|sums| sums[lane]).collect();
                 ends(sums, tail).map(BigInt::from)
             }
-            Place::Wide(place) => self.wide[place].from_either_side(tail),
+            Place::Wide(place) => self.wide[place].tails(tail),
         });
         ends.collect()
     }
@@ -109,7 +109,7 @@ const FITS: &str = "a step is at most the greatest sum";
 trait Wide {
     fn resample(&mut self, indices: &[u32]);
 
-    fn from_either_side(&mut self, tail: usize) -> [BigInt; 2];
+    fn tails(&mut self, tail: usize) -> [BigInt; 2];
 }
 
 struct Column<N> {
@@ -125,7 +125,7 @@ where
         self.sums.push(indices.iter().map(|&index| &self.steps[index as usize]).sum());
     }
 
-    fn from_either_side(&mut self, tail: usize) -> [BigInt; 2] {
+    fn tails(&mut self, tail: usize) -> [BigInt; 2] {
         let [low, high] = [tail - 1, self.sums.len() - tail];
         [low, high].map(|rank| self.sums.select_nth_unstable(rank).1.clone().into())
     }
@@ -170,8 +170,8 @@ mod tests {
                 alone.iter_mut().for_each(|column| column.resample(&indices));
             }
             let tail = draws.len().div_ceil(3);
-            let alone: Vec<_> = alone.iter_mut().map(|column| column.from_either_side(tail)).collect();
-            prop_assert_eq!(sums.from_either_side(tail), alone);
+            let alone: Vec<_> = alone.iter_mut().map(|column| column.tails(tail)).collect();
+            prop_assert_eq!(sums.tails(tail), alone);
         }
     }
 }
