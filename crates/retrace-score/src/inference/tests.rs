@@ -424,12 +424,15 @@ fn a_pooled_baseline_scores_nothing_where_no_rollout_of_pre_is_scored() {
 
 #[test]
 fn pairs_of_strategies_are_adjusted_for_how_many_there_are() {
-    let five: Vec<_> = ["a", "b", "c", "d"].iter().map(|name| (*name, &[1, 2][..])).collect();
-    let report = judged(of_counts(&[(&[0, 1][..], &five[..]); 3]), Judging::default());
-    assert_eq!(report.contrasts.len(), 6);
-    let report = judged(of_counts(HARMED), Judging::default());
-    let alone = judged(of_counts(HARMED), Judging::default());
-    let p = |report: &Report| report.contrasts[2].wasted.p_here.clone().unwrap();
-    // Of one pair Holm over two channels is all there is.
-    assert_eq!(p(&report).adjusted, p(&alone).p.upper() * Exact::from_integer(2.into()));
+    let counts: [(&str, &[u64]); 4] =
+        [("a", &[0, 1, 0, 0]), ("b", &[3, 4, 5, 3]), ("c", &[1, 0, 1, 1]), ("d", &[0, 0, 1, 1])];
+    let contrasts = |strategies: &[(&str, &[u64])]| {
+        judged(of_counts(&[(&[0, 1, 0, 0][..], strategies); 2]), Judging::default()).contrasts
+    };
+    let (all, alone) = (contrasts(&counts), contrasts(&counts[..2]));
+    assert_eq!((all.len(), alone.len()), (6, 1));
+    let adjusted = |contrast: &crate::Contrast| contrast.wasted.p_here.clone().unwrap().adjusted;
+    assert_eq!((&*all[0].strategy, &*all[0].against), ("b", "a"));
+    assert_eq!(adjusted(&all[0]), adjusted(&alone[0]) * Exact::from_integer(6.into()));
+    assert!(adjusted(&all[0]) < Exact::from_integer(1.into()), "the limit of 1 says nothing");
 }
