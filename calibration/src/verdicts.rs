@@ -105,6 +105,7 @@ fn verification(drawn: Drawn, margins: Margins) -> Verification {
         chain: false,
         judging: Judging { margins, ..Judging::default() },
         n_not_reached: 0,
+        unfinished: None,
         boundaries: drawn
             .into_iter()
             .enumerate()

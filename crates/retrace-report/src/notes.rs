@@ -5,7 +5,7 @@ mod verdicts;
 
 use retrace_score::{
     Aggregate, ArmReport, BoundaryReport, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport,
-    Side, StrategyReport, Unscored,
+    Side, StrategyReport, Unfinished, Unscored,
 };
 use retrace_stats::Exact;
 
@@ -22,6 +22,7 @@ const LONGEST_QUOTE: usize = 60;
 /// The notes on a report at one horizon, what went wrong first.
 pub(crate) fn notes(report: &Report, horizon: usize, style: Style) -> Vec<String> {
     let mut notes = Vec::new();
+    notes.extend(report.unfinished.as_ref().map(unfinished));
     notes.extend(unusable(report));
     if report.boundaries.is_empty() {
         notes.push(no_boundary(report));
@@ -49,6 +50,21 @@ pub(crate) fn notes(report: &Report, horizon: usize, style: Style) -> Vec<String
     notes.extend(unseen(report));
     notes.extend(spend(report));
     notes
+}
+
+/// What is missing of a run that is not finished.
+fn unfinished(unfinished: &Unfinished) -> String {
+    let Unfinished { n_recordings, n_boundaries, n_rollouts, ref reason } = *unfinished;
+    let mut missing = Vec::new();
+    if n_recordings > 0 {
+        missing.push(counted(n_recordings, "whole recording", "whole recordings"));
+    }
+    if n_boundaries > 0 {
+        let rollouts = counted(n_rollouts, "rollout", "rollouts");
+        missing.push(format!("up to {rollouts} at {}", counted(n_boundaries, "boundary", "boundaries")));
+    }
+    let reason = reason.as_ref().map(|reason| format!("; it stopped since {}", printable(reason)));
+    format!("This is a part of the run: {} are missing{}.", missing.join(" and "), reason.unwrap_or_default())
 }
 
 /// The boundaries at which something could run.

@@ -99,6 +99,7 @@ fn verification(strategies: &[&str], boundaries: Vec<BoundaryOutcome>) -> Verifi
         chain: false,
         judging: retrace_score::Judging::default(),
         n_not_reached: 0,
+        unfinished: None,
         boundaries,
     }
 }

@@ -87,6 +87,7 @@ fn verification(names: &[&str], n_boundaries: usize, n_recordings: usize) -> Ver
         chain: false,
         judging: retrace_score::Judging::default(),
         n_not_reached: 0,
+        unfinished: None,
     }
 }
 

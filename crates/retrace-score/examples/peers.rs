@@ -153,6 +153,7 @@ fn verification(horizon: usize, boundaries: &[Boundary]) -> Verification {
         chain: false,
         judging: Judging::default(),
         n_not_reached: 0,
+        unfinished: None,
         boundaries: boundaries.iter().enumerate().map(outcome).collect(),
     }
 }

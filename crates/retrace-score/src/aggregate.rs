@@ -59,6 +59,7 @@ impl Report {
             chain: verification.chain,
             judging: verification.judging,
             n_not_reached: verification.n_not_reached,
+            unfinished: verification.unfinished,
             pre: pre.finish(),
             strategies,
             contrasts,

@@ -5,7 +5,7 @@ use std::fmt;
 use indexmap::IndexMap;
 use retrace_events::Rollout;
 use retrace_events::tokens::Tokens;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::executed::Executed;
 use crate::judging::Judging;
@@ -43,8 +43,24 @@ pub struct Verification {
     pub judging: Judging,
     /// How many recordings with boundaries were not reached, since the run stopped early.
     pub n_not_reached: usize,
+    /// What of it is not finished, if anything is.
+    pub unfinished: Option<Unfinished>,
     /// What came out, in the order it is reported.
     pub boundaries: Vec<BoundaryOutcome>,
+}
+
+/// What a verification that is not finished lacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unfinished {
+    /// How many recordings nothing is known of.
+    pub n_recordings: usize,
+    /// How many boundaries lack something.
+    pub n_boundaries: usize,
+    /// How many rollouts these lack, at most.
+    pub n_rollouts: usize,
+    /// Why it stopped, where it could say so.
+    pub reason: Option<String>,
 }
 
 /// A recording that was used.

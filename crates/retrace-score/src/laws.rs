@@ -147,6 +147,7 @@ fn verification() -> impl Strategy<Value = Verification> {
             chain: false,
             judging: crate::Judging::default(),
             n_not_reached: 0,
+            unfinished: None,
             boundaries,
         }
     })

@@ -40,6 +40,7 @@
 //! number.
 
 mod aggregate;
+mod arms;
 mod burden;
 mod delta;
 mod early;
@@ -57,6 +58,7 @@ mod score_input;
 #[cfg(test)]
 mod vectors;
 
+pub use arms::{Left, arms_to_run};
 pub use burden::{Burden, Burdens, Key};
 pub use delta::{
     ArmMeans, Channels, Delta, HorizonScore, Score, ScoreError, Side, Unscored, score_boundary, score_boundary_by,
@@ -70,7 +72,7 @@ pub use inference::{
 };
 pub use input::{
     BoundaryOutcome, Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, RecordingLength, ReplayDifference,
-    ReplayFidelity, Size, Spend, StrategyOutcome, UnusableRecording, Verification,
+    ReplayFidelity, Size, Spend, StrategyOutcome, Unfinished, UnusableRecording, Verification,
 };
 pub use judging::{Judging, Margins, Scope, Unit};
 pub use pilot::{Pilot, PilotChannel, PilotError, PilotInference, PilotJudging, PilotStrategy};

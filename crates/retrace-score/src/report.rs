@@ -11,7 +11,9 @@ use crate::burden::Burdens;
 use crate::delta::{ArmMeans, Channels, HorizonScore, Side, Unscored};
 use crate::errors::ErrorCount;
 use crate::inference::{Contrast, Inference};
-use crate::input::{Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, UnusableRecording};
+use crate::input::{
+    Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, Unfinished, UnusableRecording,
+};
 use crate::judging::Judging;
 use crate::number;
 
@@ -50,6 +52,9 @@ pub struct Report {
     pub judging: Judging,
     /// How many recordings with boundaries were not reached, since the run stopped early.
     pub n_not_reached: usize,
+    /// What of the run is not finished, if anything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
     /// The rollouts from raw histories, of all boundaries and once for all strategies.
     pub pre: ArmReport,
     /// What came out for each strategy, in the user's order.

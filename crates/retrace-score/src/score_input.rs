@@ -123,6 +123,7 @@ impl ScoreInput {
             chain: false,
             judging: crate::Judging::default(),
             n_not_reached: 0,
+            unfinished: None,
             boundaries,
         }
     }

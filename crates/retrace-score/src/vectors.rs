@@ -216,6 +216,7 @@ fn vectors_of_whole_verifications() {
             chain: false,
             judging: crate::Judging::default(),
             n_not_reached: 0,
+            unfinished: None,
             boundaries,
         })
         .unwrap();

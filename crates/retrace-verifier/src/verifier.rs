@@ -169,6 +169,7 @@ impl Verifier {
             chain: setup.settings.chain,
             judging: setup.settings.judging,
             n_not_reached: outcome.n_not_reached,
+            unfinished: None,
             boundaries: outcome.boundaries,
         })
     }

@@ -64,6 +64,7 @@ fn verification(boundaries: Vec<(&[&str], StrategyOutcome, StrategyOutcome)>) ->
         chain: false,
         judging: crate::Judging::default(),
         n_not_reached: 0,
+        unfinished: None,
     }
 }
 

@@ -78,6 +78,7 @@ fn verification(recordings: Vec<Vec<Boundary>>) -> Verification {
         chain: false,
         judging: Judging::default(),
         n_not_reached: 0,
+        unfinished: None,
         boundaries,
     }
 }
