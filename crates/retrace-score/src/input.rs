@@ -13,8 +13,10 @@ use crate::judging::Judging;
 /// The largest horizon: everything is worked out at each horizon up to the full one.
 pub const MAX_HORIZON: usize = 1_000;
 
-/// A whole verification: what is said once, and its boundaries.
-#[derive(Debug)]
+/// A whole verification: what is said once, and its boundaries. What is said once is written as JSON and read back; the
+/// boundaries are not part of it, since there may be too many to hold.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Verification {
     /// How many actions of a rollout are looked at: deltas are taken at every horizon from 1 to this one.
     pub horizon: usize,
@@ -46,6 +48,7 @@ pub struct Verification {
     /// What of it is not finished, if anything is.
     pub unfinished: Option<Unfinished>,
     /// What came out, in the order it is reported.
+    #[serde(skip)]
     pub boundaries: Vec<BoundaryOutcome>,
 }
 
@@ -64,7 +67,8 @@ pub struct Unfinished {
 }
 
 /// A recording that was used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RecordingFacts {
     /// Its id, one of its own in a verification.
     pub id: String,
@@ -90,7 +94,8 @@ impl RecordingFacts {
 }
 
 /// How long a recording is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RecordingLength {
     /// How many calls it executed.
     pub n_actions: usize,
@@ -99,7 +104,7 @@ pub struct RecordingLength {
 }
 
 /// What rollouts ran in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvironmentKind {
     /// Tools whose state was rebuilt to that of the boundary.
@@ -113,7 +118,8 @@ pub enum EnvironmentKind {
 
 /// How faithful the replay of a recording was. A call that succeeded in one and failed in the other is not among
 /// these: it fails the rollout.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReplayFidelity {
     /// How many calls were executed again.
     pub n_replayed: u64,
@@ -124,7 +130,8 @@ pub struct ReplayFidelity {
 }
 
 /// A replayed call that answered with other text than was recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReplayDifference {
     /// Which action of its recording it is, from 1.
     pub action: usize,
@@ -137,7 +144,8 @@ pub struct ReplayDifference {
 }
 
 /// A recording that could not be used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct UnusableRecording {
     /// Its id, or the file's name where it could not even be read.
     pub name: String,
@@ -168,7 +176,8 @@ pub struct BoundaryOutcome {
 }
 
 /// How large a history is, as it is sent to a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Size {
     /// Its events.
     pub events: usize,
@@ -191,8 +200,8 @@ pub struct StrategyOutcome {
 }
 
 /// What came of a compaction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Compaction {
     /// There is no history to resume from.
     Failed {
@@ -225,7 +234,8 @@ impl Compaction {
 }
 
 /// What was spent on models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spend {
     /// How often a model was asked by a compaction, or answered in a rollout.
     pub n_model_calls: u64,
@@ -261,5 +271,122 @@ impl Spend {
 impl fmt::Debug for dyn Executed + Send + Sync {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Executed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::judging::{Margins, Unit};
+
+    /// Reads back what is written, and refuses it with one more field in any of its objects.
+    fn check<T: fmt::Debug + Serialize + DeserializeOwned>(value: &T) {
+        let written = serde_json::to_value(value).unwrap();
+        let read: T = serde_json::from_str(&written.to_string()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{value:?}"));
+        assert_eq!(serde_json::to_value(&read).unwrap(), written);
+        for misspelt in with_one_more_field(&written) {
+            assert!(serde_json::from_value::<T>(misspelt.clone()).is_err(), "{misspelt}");
+        }
+    }
+
+    /// The value as many times as it has objects, each time with one more field in another of them.
+    fn with_one_more_field(value: &Value) -> Vec<Value> {
+        let mut all = Vec::new();
+        match value {
+            Value::Object(fields) => {
+                let mut more = fields.clone();
+                more.insert("more".to_owned(), json!(1));
+                all.push(Value::Object(more));
+                for (name, inner) in fields {
+                    all.extend(with_one_more_field(inner).into_iter().map(|inner| {
+                        let mut changed = fields.clone();
+                        changed[name] = inner;
+                        Value::Object(changed)
+                    }));
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    all.extend(with_one_more_field(item).into_iter().map(|item| {
+                        let mut changed = items.clone();
+                        changed[index] = item;
+                        Value::Array(changed)
+                    }));
+                }
+            }
+            _ => {}
+        }
+        all
+    }
+
+    fn recording(environment: EnvironmentKind) -> RecordingFacts {
+        let first_difference = Some(ReplayDifference {
+            action: 3,
+            call: "stock({})".to_owned(),
+            recorded: "4 \u{1b}[2J".to_owned(),
+            replayed: "5".to_owned(),
+        });
+        RecordingFacts {
+            id: "shop-1".to_owned(),
+            task: Some("tea".to_owned()),
+            length: Some(RecordingLength { n_actions: 9, n_rounds: 7 }),
+            environment,
+            replay: Some(ReplayFidelity { n_replayed: u64::MAX, n_different: 1, first_difference }),
+            worlds_differ: Some("`now` answered otherwise".to_owned()),
+        }
+    }
+
+    #[test]
+    fn what_came_of_a_compaction_is_read_back_as_it_was_written() {
+        let size = Some(Size { events: 4, tokens: Tokens(u64::MAX) });
+        for compaction in [
+            Compaction::Failed { error: "429\nslow down".to_owned() },
+            Compaction::Flawed { flaw: "a result without its call".to_owned() },
+            Compaction::Unchanged,
+            Compaction::Compacted { size, cached: Some(Tokens(0)) },
+            Compaction::Compacted { size: None, cached: None },
+        ] {
+            check(&compaction);
+        }
+        check(&Spend { n_model_calls: 1, input_tokens: u64::MAX, output_tokens: 0 });
+    }
+
+    #[test]
+    fn what_is_said_once_of_a_verification_is_read_back_as_it_was_written() {
+        let environments = [EnvironmentKind::Rebuilt, EnvironmentKind::Recorded, EnvironmentKind::Unknown];
+        let mut recordings = Vec::from(environments.map(recording));
+        recordings.push(RecordingFacts::new("shop-2", EnvironmentKind::Rebuilt));
+        let judging = Judging {
+            margins: Margins { wasted: Some(0.1), stopped: None },
+            unit: Unit::Task,
+            strict: true,
+            familywise: true,
+            pooled_baseline: true,
+            stop_early: true,
+        };
+        for (model, judging) in [(None, Judging::default()), (Some("sim:shopkeeper".to_owned()), judging)] {
+            check(&Verification {
+                horizon: 5,
+                samples: 3,
+                seed: u64::MAX,
+                control: model.clone(),
+                model,
+                token_counter: "characters / 4".to_owned(),
+                strategies: vec!["tail".to_owned(), "clear old".to_owned()],
+                recordings: recordings.clone(),
+                unusable: vec![UnusableRecording { name: "b.jsonl".to_owned(), reason: "line 1: no JSON".to_owned() }],
+                n_left_out: 2,
+                chain: true,
+                judging,
+                n_not_reached: 1,
+                boundaries: Vec::new(),
+            });
+        }
     }
 }

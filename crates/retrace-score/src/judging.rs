@@ -9,7 +9,8 @@ use crate::input::RecordingFacts;
 
 /// How strategies are judged. It is part of a verification's plan, since a rule that is chosen after a look at the numbers
 /// proves nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Judging {
     /// The greatest differences that are acceptable, if they were given.
     pub margins: Margins,
@@ -30,6 +31,7 @@ pub struct Judging {
 
 /// The greatest mean differences that are acceptable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Margins {
     /// In wasted actions over the horizon.
     pub wasted: Option<f64>,
