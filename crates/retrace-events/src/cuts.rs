@@ -1,5 +1,7 @@
 //! Where a recording may be cut, and where it is cut by default.
 
+use serde::Serialize;
+
 use crate::event::Event;
 use crate::pairing::{Pairing, pair};
 
@@ -14,10 +16,11 @@ pub struct ResumablePoint {
 }
 
 /// How cuts are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Spacing {
     every: usize,
     min_prefix: usize,
+    #[serde(rename = "max_boundaries_per_recording")]
     max_per_recording: Option<usize>,
 }
 

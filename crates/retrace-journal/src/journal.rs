@@ -45,15 +45,19 @@ impl Journal {
         let path = folder.join(JOURNAL);
         // Read again, now that nobody else writes.
         match Manifest::read(&manifest_path)? {
+            Some(old) if old == manifest => {}
             Some(old) => {
-                old.plan
-                    .goes_on_as(&manifest.plan)
-                    .map_err(|difference| JournalError::OtherPlan { folder: folder.to_owned(), difference })?;
-                if old != manifest {
-                    // What the old plan has not is not read under the new one before the journal is.
-                    Run::of(folder, old)?;
-                    manifest.write(&manifest_path)?;
+                match old.plan.goes_on_as(&manifest.plan) {
+                    Ok(()) => {}
+                    // Nobody loses anything, so it begins again.
+                    Err(_) if Run::of(folder, old)?.has_nothing_finished() => {
+                        File::create(&path).map_err(JournalError::io("create", &path))?;
+                    }
+                    Err(difference) => {
+                        return Err(JournalError::OtherPlan { folder: folder.to_owned(), difference });
+                    }
                 }
+                manifest.write(&manifest_path)?;
             }
             None => {
                 File::create(&path).map_err(JournalError::io("create", &path))?;

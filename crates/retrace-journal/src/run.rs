@@ -75,6 +75,11 @@ impl Run {
         self.index.spent
     }
 
+    /// Whether neither a rollout nor a compaction is in it.
+    pub(crate) fn has_nothing_finished(&self) -> bool {
+        self.index.sites.values().all(|site| site.compactions.is_empty() && site.rollouts.is_empty())
+    }
+
     /// How many rollouts are in it.
     pub fn n_rollouts(&self) -> usize {
         self.index.sites.values().flat_map(|site| site.rollouts.values()).map(|arm| arm.len()).sum()
@@ -157,6 +162,18 @@ impl Run {
         let site = Site { recording: key.recording.clone(), cut: key.cut };
         let arm = self.index.sites.get(&site).and_then(|site| site.rollouts.get(&key.arm));
         arm.and_then(|arm| arm.get(&key.sample)).map(|place| self.rollout_at(*place)).transpose()
+    }
+
+    /// The finished rollouts, boundary by boundary.
+    pub fn rollouts(&self) -> impl Iterator<Item = Result<RolloutRecord, JournalError>> {
+        let places = self.index.sites.values().flat_map(|site| site.rollouts.values()).flat_map(|arm| arm.values());
+        places.map(|place| self.rollout_at(*place))
+    }
+
+    /// Whether something of a recording is not finished, or nothing is known of it.
+    pub fn lacks(&self, recording: &str) -> bool {
+        let of_it = || self.index.sites.iter().filter(|(site, _)| site.recording == recording);
+        !self.index.recordings.contains_key(recording) || of_it().any(|(_, entry)| self.n_missing(entry) > 0)
     }
 
     /// All that is said once of the run's verification; its boundaries are read one by one, by

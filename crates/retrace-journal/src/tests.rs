@@ -173,6 +173,16 @@ fn another_plan_is_refused_and_a_greater_one_is_not() {
 }
 
 #[test]
+fn a_run_that_has_finished_nothing_begins_again_as_another() {
+    let folder = TempDir::new().unwrap();
+    written(folder.path(), &records()[..4]).unwrap();
+    let other = Manifest { plan: Plan { seed: 8, ..plan() }, ..manifest() };
+    let run = Journal::open(folder.path(), other.clone()).unwrap().run;
+    assert!(run.recording("a").is_none());
+    assert_eq!(run.manifest(), &other);
+}
+
+#[test]
 fn what_fails_to_be_written_stops_the_journal_and_spoils_nothing() {
     let (folder, records) = (TempDir::new().unwrap(), records());
     written(folder.path(), &records[..3]).unwrap();

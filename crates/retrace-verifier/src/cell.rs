@@ -16,6 +16,7 @@ use tracing::{Instrument, info_span};
 use crate::limits::{Bounded, Timed};
 use crate::plan::Site;
 use crate::settings::Settings;
+use crate::warm::{Warm, WarmingModel, WarmingTools};
 use crate::{post, refusals, seeds};
 
 /// All that rollouts and compactions share.
@@ -34,8 +35,9 @@ pub(crate) struct CompactionOutcome {
     pub(crate) spend: Spend,
     /// The history to resume from; none where the compaction failed or is flawed.
     pub(crate) history: Option<History>,
-    /// What a chain goes on from: what the strategy left, or where it left nothing, what it was given.
-    pub(crate) left: History,
+    /// What a chain goes on from: what the strategy left, or where it left nothing, what it was given. None where nobody
+    /// asks any more.
+    pub(crate) left: Option<History>,
 }
 
 /// Questions of strategies go to the model they name, or to the run's own.
@@ -97,7 +99,7 @@ impl Setup {
             (Compaction::Compacted { .. }, Some(after)) => post::loses_task(&raw, after),
             _ => false,
         };
-        let left = history.clone().unwrap_or(given);
+        let left = Some(history.clone().unwrap_or(given));
         CompactionOutcome { compaction, lost_task, spend, history, left }
     }
 
@@ -114,24 +116,34 @@ impl Setup {
         (Compaction::Compacted { size: Some(size), cached: Some(cache.start) }, Some(after))
     }
 
-    /// Resumes the agent from a history in an environment restored to the boundary.
-    pub(crate) async fn roll_out(&self, site: &Site, key: &RolloutKey, history: History) -> Rollout {
+    /// Resumes the agent from a history in an environment restored to the boundary, and tells when it has its first answer.
+    pub(crate) async fn roll_out(
+        &self,
+        site: &Site,
+        key: &RolloutKey,
+        history: History,
+        warm: Option<Warm>,
+    ) -> Rollout {
         let span = info_span!("rollout", boundary = key.cut as i64, arm = %key.arm, sample = i64::from(key.sample));
-        self.resume(site, key, history).instrument(span).await
+        self.resume(site, key, history, warm).instrument(span).await
     }
 
-    async fn resume(&self, site: &Site, key: &RolloutKey, history: History) -> Rollout {
+    async fn resume(&self, site: &Site, key: &RolloutKey, history: History, warm: Option<Warm>) -> Rollout {
         let limits = self.settings.limits;
         let environment = Bounded { environment: &*site.environment, limits };
-        let toolbox = match environment.restore(&site.boundary).await {
+        let mut toolbox = match environment.restore(&site.boundary).await {
             Ok(restored) => restored.toolbox,
             Err(error) => return Rollout::failed(Stage::Restore, with_causes(&error)),
         };
+        let warming = warm.map(|warm| WarmingModel { model: &self.model, warm });
+        if let Some(WarmingModel { warm, .. }) = &warming {
+            toolbox = toolbox.wrapped(|toolbox| WarmingTools { toolbox, warm: warm.clone() });
+        }
         let resumed_from = history.sent_hash();
         let run = Run {
             history,
             instructions: site.boundary.trajectory().recording().header.instructions.as_deref(),
-            model: &self.model,
+            model: warming.as_ref().map_or(&self.model as &dyn Model, |warming| warming),
             toolbox: &toolbox,
             budget: Budget::actions(self.settings.horizon),
             seed: seeds::of_rollout(self.settings.seed, key),

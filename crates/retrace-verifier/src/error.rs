@@ -1,6 +1,9 @@
 //! What keeps a verification from running.
 
+use std::sync::Arc;
+
 use retrace_events::NotResumable;
+use retrace_journal::JournalError;
 
 /// The name of the control that is added where no strategy is an identity.
 pub(crate) const CONTROL: &str = "control";
@@ -66,6 +69,23 @@ pub enum VerifyError {
         /// Why it would refuse the first.
         reason: String,
     },
+    /// A shard that there is not.
+    #[error("shard {index} of {of} is asked for")]
+    NoSuchShard {
+        /// Its number.
+        index: u32,
+        /// How many there are.
+        of: u32,
+    },
+    /// A run that may stop early cannot be run in shards: none of them sees what the others have.
+    #[error("a run that may stop early is asked for in shards")]
+    EarlyShards,
+    /// The folder of the run cannot be used, or does not go with it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The plan of the run could not be kept.
+    #[error(transparent)]
+    NotKept(#[from] Arc<JournalError>),
     /// A cut that was asked for cannot be.
     #[error(transparent)]
     Cut(#[from] NotResumable),
@@ -98,6 +118,10 @@ impl VerifyError {
                 };
                 Some(format!("{nearest}recordings that are cut in different places need groups of their own"))
             }
+            Self::NoSuchShard { .. } => Some("shards are counted from 1".to_owned()),
+            Self::EarlyShards => Some("leave out `stop_early`, or run it whole".to_owned()),
+            Self::Journal(error) => error.hint().map(str::to_owned),
+            Self::NotKept(error) => error.hint().map(str::to_owned),
             Self::OutOfRange { .. } => Some("choose a number in that range".to_owned()),
             _ => None,
         }

@@ -34,21 +34,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod at_boundary;
+mod books;
 mod cell;
 mod error;
 mod limits;
+mod looks;
 mod plan;
 mod post;
 mod progress;
 mod refusals;
 mod replays;
+mod run_folder;
 mod schedule;
 mod seeds;
 mod settings;
+mod stop;
 mod verifier;
+mod warm;
 
 pub use error::VerifyError;
 pub use limits::{TimeLimits, Timed, TokioSleep};
 pub use progress::Progress;
-pub use settings::{Group, Settings};
+pub use run_folder::RunFolder;
+pub use settings::{Group, Settings, SpendLimit};
+pub use stop::{Stop, StopSignal};
 pub use verifier::Verifier;

@@ -1,20 +1,28 @@
 //! What is run: the boundaries of the recordings, checked before anything is spent.
 
 use std::collections::HashSet;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use retrace_env::Environment;
+use retrace_events::codec::write_recording;
 use retrace_events::tokens::{SentCount, TokenCounter, Tokens};
-use retrace_events::{Boundary, Event, NotResumable, ToolSpec, Trajectory};
+use retrace_events::{Boundary, Event, NotResumable, Recording, ToolSpec, Trajectory};
+use retrace_journal::{PlannedRecording, Shard, Site as SiteKey};
 use retrace_score::{EnvironmentKind, RecordingFacts, RecordingLength, Size, UnusableRecording};
 use retrace_strategies::RunSoFar;
+use sha2::{Digest, Sha256};
 
 use crate::settings::{Group, Settings};
 
 /// What is run, recording by recording.
+#[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) sites: Vec<Site>,
     pub(crate) recordings: Vec<RecordingFacts>,
+    /// The recordings themselves, and what a journal knows them by, in the same order.
+    pub(crate) trajectories: Vec<Arc<Trajectory>>,
+    pub(crate) planned: Vec<PlannedRecording>,
     pub(crate) unusable: Vec<UnusableRecording>,
     pub(crate) n_left_out: usize,
 }
@@ -35,21 +43,34 @@ pub(crate) struct Site {
     pub(crate) unusable: Option<String>,
 }
 
+impl Site {
+    /// What a journal knows it by.
+    pub(crate) fn key(&self) -> SiteKey {
+        SiteKey { recording: self.boundary.trajectory().id().to_owned(), cut: self.boundary.cut() }
+    }
+}
+
 impl Plan {
     /// Reads the recordings and cuts them.
     ///
     /// # Errors
     /// When a cut that was asked for cannot be.
     pub(crate) fn new(groups: Vec<Group>, settings: &Settings) -> Result<Self, NotResumable> {
-        let mut plan = Self { sites: Vec::new(), recordings: Vec::new(), unusable: Vec::new(), n_left_out: 0 };
+        let mut plan = Self::default();
         let mut ids = HashSet::new();
-        for Group { recordings, environment, kind, cuts } in groups {
+        for Group { recordings, environment, kind, cuts, description } in groups {
             for recording in recordings {
                 if !ids.insert(recording.header.id.clone()) {
                     let reason = "another recording has the same id; give each its own `id` in its first line";
                     plan.unusable.push(UnusableRecording { name: recording.header.id, reason: reason.to_owned() });
                     continue;
                 }
+                plan.planned.push(PlannedRecording {
+                    id: recording.header.id.clone(),
+                    sha256: sha256(&recording),
+                    cuts: cuts.clone(),
+                    environment: description.clone(),
+                });
                 let trajectory = Arc::new(Trajectory::new(recording));
                 let boundaries = plan.boundaries(&trajectory, cuts.as_deref(), settings)?;
                 let before = Before::at(&boundaries, &trajectory, &*settings.counter);
@@ -76,9 +97,20 @@ impl Plan {
                     replay: None,
                     worlds_differ: None,
                 });
+                plan.trajectories.push(trajectory);
             }
         }
         Ok(plan)
+    }
+
+    /// Leaves a share of the boundaries: every so many-th, or of a chain the recordings.
+    pub(crate) fn keep_shard(&mut self, shard: Shard, chain: bool) {
+        let mut number = 0;
+        self.sites.retain(|site| {
+            let index = if chain { site.recording } else { number };
+            number += 1;
+            index % shard.of as usize == shard.index as usize - 1
+        });
     }
 
     /// At how many boundaries something can run.
@@ -107,6 +139,24 @@ impl Plan {
         };
         cuts.into_iter().map(|cut| Boundary::new(trajectory, cut)).collect()
     }
+}
+
+/// The SHA-256 of a recording as it is written, in hexadecimal digits.
+fn sha256(recording: &Recording) -> String {
+    struct Hash(Sha256);
+    impl Write for Hash {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut hash = Hash(Sha256::new());
+    write_recording(&mut hash, recording).expect("hashing does not fail");
+    hash.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What lies before a boundary.

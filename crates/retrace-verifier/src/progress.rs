@@ -1,7 +1,7 @@
 //! What a verification tells while it runs.
 
 use retrace_events::{EndReason, RolloutKey};
-use retrace_score::{Compaction, ReplayFidelity};
+use retrace_score::{Compaction, ReplayFidelity, Spend};
 
 /// One thing that has just happened.
 #[derive(Clone, Debug)]
@@ -44,6 +44,22 @@ pub enum Progress {
     NotNeeded {
         /// How many.
         n_rollouts: usize,
+    },
+    /// It goes on with a run that is there.
+    GoesOn {
+        /// How many rollouts are finished.
+        n_rollouts: usize,
+        /// What was spent.
+        spent: Spend,
+        /// The number of the journal's last line, if that was cut off and is left out.
+        torn_line: Option<usize>,
+        /// How many rollouts run again, since all that was finished had failed alike.
+        n_withdrawn: usize,
+    },
+    /// It stops before its end; what is at work is given a moment.
+    Stopping {
+        /// How many compactions and rollouts are at work.
+        n_running: usize,
     },
     /// A rollout ended.
     RolledOut {

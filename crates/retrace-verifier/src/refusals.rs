@@ -7,16 +7,23 @@ use retrace_events::{History, ToolSpec};
 use retrace_model::{Flaw, Model, Prompt};
 use retrace_score::EnvironmentKind;
 
+use crate::books::Books;
 use crate::limits::Bounded;
 use crate::plan::{Plan, Site};
 use crate::settings::Settings;
 
 /// Makes the boundaries unusable whose raw history the model would refuse: PRE cannot run there, so there is nothing to
 /// compare with. Says how many there are, and why the first is.
-pub(crate) async fn check(plan: &mut Plan, model: &dyn Model, settings: &Settings) -> Option<(usize, String)> {
+pub(crate) async fn check(
+    plan: &mut Plan,
+    model: &dyn Model,
+    settings: &Settings,
+    books: &Books,
+) -> Option<(usize, String)> {
     for sites in plan.sites.chunk_by_mut(|one, next| one.recording == next.recording) {
         // Where worlds are rebuilt, one was, and has told its tools, or cannot be.
-        if plan.recordings[sites[0].recording].environment == EnvironmentKind::Rebuilt {
+        let facts = &plan.recordings[sites[0].recording];
+        if facts.environment == EnvironmentKind::Rebuilt || books.run().is_some_and(|run| !run.lacks(&facts.id)) {
             continue;
         }
         if let Some(tools) = tools(sites, settings).await {
@@ -24,7 +31,8 @@ pub(crate) async fn check(plan: &mut Plan, model: &dyn Model, settings: &Setting
         }
     }
     let mut refused = None;
-    for site in plan.sites.iter_mut().filter(|site| site.unusable.is_none()) {
+    let is_known = |site: &Site| books.run().is_some_and(|run| run.boundary(&site.key()).is_some());
+    for site in plan.sites.iter_mut().filter(|site| site.unusable.is_none() && !is_known(site)) {
         let raw = site.boundary.history();
         let Some(flaw) = first_flaw(model, site, &raw, &raw) else { continue };
         let reason = format!("the model `{}` would refuse the raw history: {flaw}", model.name());

@@ -8,6 +8,7 @@ use retrace_env::{Environment, Replay, RestoreError};
 use retrace_events::with_causes;
 use retrace_score::{EnvironmentKind, ReplayDifference, ReplayFidelity};
 
+use crate::books::Books;
 use crate::limits::Bounded;
 use crate::plan::{Plan, Site};
 use crate::progress::Progress;
@@ -17,15 +18,21 @@ use crate::settings::Settings;
 /// worked when it was recorded and now fails, or the reverse, or has no result, is unusable.
 ///
 /// An environment that cannot be built is not the recording's fault, and is left to the rollouts.
-pub(crate) async fn check(plan: &mut Plan, settings: &Settings, progress: &(dyn Fn(Progress) + Sync)) {
+pub(crate) async fn check(plan: &mut Plan, settings: &Settings, books: &Books, progress: &(dyn Fn(Progress) + Sync)) {
     let recordings = &mut plan.recordings;
     let sites = plan.sites.chunk_by_mut(|one, next| one.recording == next.recording);
-    let rebuilt = sites.filter(|sites| recordings[sites[0].recording].environment == EnvironmentKind::Rebuilt);
+    // Where nothing is left to run, nothing is replayed either.
+    let rebuilt = sites.filter(|sites| {
+        let facts = &recordings[sites[0].recording];
+        facts.environment == EnvironmentKind::Rebuilt && books.run().is_none_or(|run| run.lacks(&facts.id))
+    });
     let checks: Vec<_> = rebuilt.map(|sites| check_recording(sites, settings)).collect();
     let mut checks = stream::iter(checks).buffered(settings.concurrency);
     while let Some((sites, replay)) = checks.next().await {
         let facts = &mut recordings[sites[0].recording];
-        facts.replay = replay.map(|replay| fidelity(&replay));
+        if books.run().is_none_or(|run| run.recording(&facts.id).is_none()) {
+            facts.replay = replay.map(|replay| fidelity(&replay));
+        }
         progress(Progress::Replayed {
             recording: facts.id.clone(),
             replay: facts.replay.clone(),

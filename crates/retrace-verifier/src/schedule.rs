@@ -1,48 +1,80 @@
 //! Runs compactions and rollouts, a bounded number at once.
 //!
 //! Boundaries are taken in order. A boundary's rollouts start when all its compactions are there, ahead of the
-//! compactions of later boundaries, so that only a few compacted histories exist at a time. In a chain, a compaction also
-//! waits for that of the boundary before, whose history it goes on from. Where a run may stop early, a recording waits until
-//! the one before is done.
+//! compactions of later boundaries, so that only a few compacted histories exist at a time and its arms run close together.
+//! The first rollout of an arm goes alone until its model has answered, and the others follow: they then find what they
+//! share in the provider's cache. In a chain, a compaction also waits for that of the boundary before, whose history it
+//! goes on from. Where a run may stop early, a recording waits until the one before is done.
 
-use std::collections::VecDeque;
-use std::mem;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use indexmap::IndexMap;
 use retrace_env::check_rebuilds;
-use retrace_events::{Arm, History, Rollout, RolloutKey};
-use retrace_score::{BoundaryOutcome, Compaction, EarlyStop, StrategyOutcome};
+use retrace_events::{Arm, EndReason, History, Rollout, RolloutKey};
+use retrace_journal::{Record, WorldRecord};
+use retrace_score::{BoundaryOutcome, Spend, Unfinished};
 use retrace_strategies::go_on;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::Instrument;
 
+use crate::at_boundary::{AtBoundary, Planned};
+use crate::books::{Books, Lost};
 use crate::cell::{CompactionOutcome, Setup};
 use crate::limits::Bounded;
+use crate::looks::Looks;
 use crate::plan::Site;
 use crate::progress::Progress;
-use crate::seeds;
+use crate::stop::{Breaker, Stop, StopSignal};
+use crate::warm::Warm;
 
-/// What came out at the boundaries, in their order.
+/// What came out of a run.
+#[derive(Default)]
 pub(crate) struct Outcome {
+    /// What came out at the boundaries, in their order; nothing where a folder keeps it.
     pub(crate) boundaries: Vec<BoundaryOutcome>,
-    /// How many recordings with boundaries were not reached, since the run stopped early.
-    pub(crate) n_not_reached: usize,
+    /// The recordings with boundaries that were not reached, since the run stopped early.
+    pub(crate) not_reached: Vec<String>,
     /// What showed that an environment does not rebuild its world, by the index of the recording.
     pub(crate) shared_worlds: Vec<(usize, String)>,
+    /// Why it stopped before its end, if it did.
+    pub(crate) stopped: Option<Stop>,
+    /// What it lacks, if it lacks anything.
+    pub(crate) unfinished: Option<Unfinished>,
+    states: Vec<AtBoundary>,
+}
+
+impl Outcome {
+    /// Makes outcomes of the boundaries before this one.
+    pub(crate) fn finish(&mut self, sites: &[Site], before: usize) {
+        let finished = self.boundaries.len()..before;
+        let outcomes = finished.map(|site| std::mem::take(&mut self.states[site]).into_outcome(&sites[site]));
+        self.boundaries.extend(outcomes);
+    }
+}
+
+/// All that a schedule is made from.
+pub(crate) struct Task<'a> {
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) sites: Arc<[Site]>,
+    pub(crate) control: Option<&'a str>,
+    pub(crate) books: Arc<Books>,
+    pub(crate) signal: &'a StopSignal,
+    pub(crate) progress: &'a (dyn Fn(Progress) + Sync),
 }
 
 enum Job {
     CheckRebuilds { site: usize },
-    Compact { site: usize, strategy: String, given: Box<History> },
-    RollOut { site: usize, key: RolloutKey, history: Box<History> },
+    Compact { site: usize, strategy: String, given: Option<Box<History>> },
+    RollOut { site: usize, rollout: Box<Planned>, leads: bool },
 }
 
 enum Done {
     CheckedRebuilds { site: usize, difference: Option<String> },
-    Compacted { site: usize, strategy: String, outcome: Box<CompactionOutcome> },
+    Compacted { site: usize, strategy: String, outcome: Box<CompactionOutcome>, is_new: bool },
     RolledOut { site: usize, key: RolloutKey, rollout: Rollout },
+    Lost(Lost),
 }
 
 impl Job {
@@ -53,169 +85,305 @@ impl Job {
     }
 }
 
-/// A boundary while it is worked on.
-#[derive(Default)]
-struct Progressing {
-    compactions: IndexMap<String, Option<CompactionOutcome>>,
-    rollouts: IndexMap<Arm, Vec<Option<Rollout>>>,
+struct Schedule<'a> {
+    task: Task<'a>,
+    outcome: Outcome,
+    looks: Option<Looks>,
+    breaker: Breaker,
+    spent: Spend,
+    /// What starts before all that follows: rollouts, then links of chains, then what is still to come.
+    ready: VecDeque<Job>,
+    links: VecDeque<Job>,
+    upcoming: VecDeque<Job>,
+    /// Rollouts that wait for the first of their arm.
+    followers: HashMap<(usize, Arm), Vec<Job>>,
+    warm: UnboundedSender<(usize, Arm)>,
+    running: JoinSet<Done>,
 }
 
 /// Runs everything. Nothing makes it fail: what breaks is an outcome.
-pub(crate) async fn run(
-    setup: &Arc<Setup>,
-    sites: &Arc<[Site]>,
-    control: Option<&str>,
-    progress: &(dyn Fn(Progress) + Sync),
-) -> Outcome {
-    let mut outcome = Outcome { boundaries: Vec::new(), n_not_reached: 0, shared_worlds: Vec::new() };
-    let mut states: Vec<_> = sites.iter().map(|_| Progressing::new(setup)).collect();
-    let mut looks = setup.settings.judging.stop_early.then(|| Looks::new(setup, control));
-    let usable = sites.iter().enumerate().filter(|(_, site)| site.unusable.is_none());
-    let upcoming = usable.flat_map(|(index, site)| {
-        let check = site.checks_rebuilds.then_some(Job::CheckRebuilds { site: index });
-        // All but the first boundary of a chain wait for the one before.
-        let starts = !setup.settings.chain || previous(sites, index).is_none();
-        let names = starts.then(|| setup.strategies.keys()).into_iter().flatten();
-        let compactions = names.map(move |name| Job::Compact {
-            site: index,
-            strategy: name.clone(),
-            given: Box::new(site.boundary.history()),
-        });
-        check.into_iter().chain(compactions)
-    });
-    let mut upcoming = upcoming.peekable();
-    let mut ready: VecDeque<Job> = VecDeque::new();
-    let mut links: VecDeque<Job> = VecDeque::new();
-    let mut running = JoinSet::new();
-    loop {
-        while running.len() < setup.settings.concurrency {
-            let idle = running.is_empty();
-            let may_start = |job: &Job| match &mut looks {
-                None => true,
-                Some(looks) => {
-                    looks.lets(job.site(), sites) || idle && looks.look(job.site(), sites, &mut states, &mut outcome)
+pub(crate) async fn run(task: Task<'_>) -> Outcome {
+    let (warm, mut warmed) = unbounded_channel();
+    let mut schedule = Schedule::new(task, warm);
+    schedule.run(&mut warmed).await;
+    schedule.finish().await
+}
+
+impl<'a> Schedule<'a> {
+    fn new(task: Task<'a>, warm: UnboundedSender<(usize, Arm)>) -> Self {
+        let (setup, sites) = (&task.setup, &task.sites);
+        let states = sites.iter().map(|_| AtBoundary::new(setup)).collect();
+        let mut upcoming = VecDeque::new();
+        for (site, at) in sites.iter().enumerate().filter(|(_, at)| at.unusable.is_none()) {
+            let is_checked = || task.books.run().is_some_and(|run| run.world(at.boundary.trajectory().id()).is_some());
+            if at.checks_rebuilds && !is_checked() {
+                upcoming.push_back(Job::CheckRebuilds { site });
+            }
+            // All but the first boundary of a chain wait for the one before.
+            if !setup.settings.chain || previous(sites, site).is_none() {
+                let compact = |strategy: &String| Job::Compact { site, strategy: strategy.clone(), given: None };
+                upcoming.extend(setup.strategies.keys().map(compact));
+            }
+        }
+        Self {
+            outcome: Outcome { states, ..Outcome::default() },
+            looks: setup.settings.judging.stop_early.then(|| Looks::new(setup, task.control)),
+            breaker: Breaker::new(setup.settings.give_up_after),
+            spent: task.books.spent(),
+            ready: VecDeque::new(),
+            links: VecDeque::new(),
+            upcoming,
+            followers: HashMap::new(),
+            warm,
+            running: JoinSet::new(),
+            task,
+        }
+    }
+
+    async fn run(&mut self, warmed: &mut UnboundedReceiver<(usize, Arm)>) {
+        let signal = self.task.signal;
+        self.check_spent();
+        // Once it is to stop, no longer than this.
+        let mut until = None;
+        loop {
+            if self.outcome.stopped.is_none() {
+                self.start();
+            }
+            if self.outcome.stopped.is_some() && until.is_none() {
+                (self.task.progress)(Progress::Stopping { n_running: self.running.len() });
+                until = Some(Instant::now() + self.task.setup.settings.grace);
+            }
+            let is_late = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => std::future::pending().await,
                 }
             };
-            let next = || upcoming.next_if(may_start);
-            let Some(job) = ready.pop_front().or_else(|| links.pop_front()).or_else(next) else { break };
-            running.spawn(work(Arc::clone(setup), Arc::clone(sites), job).in_current_span());
+            tokio::select! {
+                biased;
+                done = self.running.join_next() => match done {
+                    None => break,
+                    Some(Ok(done)) => self.take(done),
+                    // Strategies, agents and tools are caught where they run, so this is a fault of the scheduler's own.
+                    Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+                },
+                Some((site, arm)) = warmed.recv() => self.follow(site, arm),
+                () = signal.given(), if self.outcome.stopped.is_none() => self.outcome.stopped = Some(Stop::Asked),
+                () = is_late => {
+                    self.running.shutdown().await;
+                    break;
+                }
+            }
         }
-        let done = match running.join_next().await {
-            None => break,
-            Some(Ok(done)) => done,
-            // Strategies, agents and tools are caught where they run, so this is a fault of the scheduler's own.
-            Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+    }
+
+    /// Starts what may start.
+    fn start(&mut self) {
+        while self.running.len() < self.task.setup.settings.concurrency {
+            let Some(job) = self.next() else { break };
+            let Task { setup, sites, books, .. } = &self.task;
+            let work = work(Arc::clone(setup), Arc::clone(sites), Arc::clone(books), self.warm.clone(), job);
+            self.running.spawn(work.in_current_span());
+        }
+    }
+
+    fn next(&mut self) -> Option<Job> {
+        if let Some(job) = self.ready.pop_front().or_else(|| self.links.pop_front()) {
+            return Some(job);
+        }
+        let site = self.upcoming.front()?.site();
+        let may_start = match &mut self.looks {
+            None => true,
+            Some(looks) if looks.lets(site, &self.task.sites) => true,
+            Some(looks) => self.running.is_empty() && looks.look(site, &self.task.sites, &mut self.outcome),
         };
+        may_start.then(|| self.upcoming.pop_front()).flatten()
+    }
+
+    fn take(&mut self, done: Done) {
         match done {
             Done::CheckedRebuilds { site, difference } => {
-                outcome.shared_worlds.extend(difference.map(|difference| (sites[site].recording, difference)));
+                let recording = self.task.sites[site].recording;
+                self.outcome.shared_worlds.extend(difference.map(|difference| (recording, difference)));
             }
-            Done::Compacted { site: index, strategy, outcome } => {
-                let (site, state) = (&sites[index], &mut states[index]);
-                progress(Progress::Compacted {
-                    recording: site.boundary.trajectory().id().to_owned(),
-                    cut: site.boundary.cut(),
-                    strategy: strategy.clone(),
-                    compaction: outcome.compaction.clone(),
-                });
-                if let Some(next) = next(sites, index).filter(|_| setup.settings.chain) {
-                    let events = &site.boundary.trajectory().recording().events;
-                    let added = &events[site.boundary.cut()..sites[next].boundary.cut()];
-                    let given = go_on(&site.boundary.history(), &outcome.left, added, &*setup.settings.counter);
-                    let given = Box::new(given);
-                    links.push_back(Job::Compact { site: next, strategy: strategy.clone(), given });
-                }
-                state.compactions[&strategy] = Some(*outcome);
-                if state.compactions.values().all(Option::is_some) {
-                    let jobs = state.rollouts(setup, site, index, control);
-                    let n_planned = setup.settings.samples as usize * (1 + setup.strategies.len());
-                    if jobs.len() < n_planned {
-                        progress(Progress::NotNeeded { n_rollouts: n_planned - jobs.len() });
+            Done::Compacted { site, strategy, outcome, is_new } => self.compacted(site, strategy, *outcome, is_new),
+            Done::RolledOut { site, key, rollout } => self.rolled_out(site, key, rollout),
+            Done::Lost(lost) => self.stop(not_kept(&lost)),
+        }
+    }
+
+    fn compacted(&mut self, index: usize, strategy: String, mut outcome: CompactionOutcome, is_new: bool) {
+        let Task { setup, sites, progress, .. } = &self.task;
+        let site = &sites[index];
+        progress(Progress::Compacted {
+            recording: site.boundary.trajectory().id().to_owned(),
+            cut: site.boundary.cut(),
+            strategy: strategy.clone(),
+            compaction: outcome.compaction.clone(),
+        });
+        if let (Some(left), Some(next)) = (outcome.left.take(), next(sites, index)) {
+            let events = &site.boundary.trajectory().recording().events;
+            let added = &events[site.boundary.cut()..sites[next].boundary.cut()];
+            let given = Some(Box::new(go_on(&site.boundary.history(), &left, added, &*setup.settings.counter)));
+            self.links.push_back(Job::Compact { site: next, strategy: strategy.clone(), given });
+        }
+        let spend = outcome.spend;
+        let state = &mut self.outcome.states[index];
+        state.compactions[&strategy] = Some(outcome);
+        if state.is_compacted() {
+            self.plan(index);
+        }
+        if is_new {
+            self.spent.add(spend);
+            self.check_spent();
+        }
+    }
+
+    /// The rollouts of a boundary whose compactions are all there.
+    fn plan(&mut self, site: usize) {
+        let Task { setup, sites, control, books, progress, .. } = &self.task;
+        let keep = self.keeps();
+        let state = &mut self.outcome.states[site];
+        let planned = match state.plan(setup, &sites[site], *control, books, keep) {
+            Ok(planned) => planned,
+            Err(lost) => return self.stop(not_kept(&lost)),
+        };
+        let n_at_most = setup.settings.samples as usize * (1 + setup.strategies.len());
+        if planned.len() < n_at_most {
+            progress(Progress::NotNeeded { n_rollouts: n_at_most - planned.len() });
+        }
+        let warms = setup.settings.warms_caches && setup.settings.samples > 1;
+        for rollout in planned {
+            let arm = (site, rollout.key.arm.clone());
+            let job = |leads| Job::RollOut { site, rollout: Box::new(rollout), leads };
+            match self.followers.get_mut(&arm) {
+                Some(followers) => followers.push(job(false)),
+                None => {
+                    self.ready.push_back(job(warms));
+                    if warms {
+                        self.followers.insert(arm, Vec::new());
                     }
-                    ready.extend(jobs);
-                }
-            }
-            Done::RolledOut { site, key, rollout } => {
-                if let Some(slot) = states[site].rollouts.get_mut(&key.arm) {
-                    let end = rollout.end.clone();
-                    slot[key.sample as usize] = Some(rollout);
-                    progress(Progress::RolledOut { key, end });
                 }
             }
         }
     }
-    drop(upcoming);
-    if outcome.n_not_reached > 0 {
-        let n_boundaries = sites[outcome.boundaries.len()..].iter().filter(|site| site.unusable.is_none()).count();
-        let n_rollouts = n_boundaries * (1 + setup.strategies.len()) * setup.settings.samples as usize;
-        progress(Progress::NotNeeded { n_rollouts });
-    } else {
-        finish(&mut outcome, &mut states, sites, sites.len());
-    }
-    outcome
-}
 
-/// Makes outcomes of the boundaries before this one.
-fn finish(outcome: &mut Outcome, states: &mut [Progressing], sites: &[Site], before: usize) {
-    let finished = outcome.boundaries.len()..before;
-    outcome.boundaries.extend(finished.map(|site| mem::take(&mut states[site]).into_outcome(&sites[site])));
-}
-
-/// Where a run may stop early: what has been seen after each recording.
-struct Looks {
-    early: EarlyStop,
-    /// The recording that is at work.
-    recording: Option<usize>,
-}
-
-impl Looks {
-    fn new(setup: &Setup, control: Option<&str>) -> Self {
-        let judged = setup.strategies.keys().filter(|name| control != Some(name)).cloned();
-        Self { early: EarlyStop::new(judged, setup.settings.horizon), recording: None }
+    /// Whether finished rollouts stay in memory: where nothing else keeps them, or they are looked at.
+    fn keeps(&self) -> bool {
+        self.task.books.run().is_none() || self.looks.is_some()
     }
 
-    /// Whether a boundary is of the recording that is at work.
-    fn lets(&self, site: usize, sites: &[Site]) -> bool {
-        self.recording == Some(sites[site].recording)
-    }
-
-    /// Looks at what has come out before the recording of a boundary, all of which is done, and says whether that recording is
-    /// to be run.
-    fn look(&mut self, site: usize, sites: &[Site], states: &mut [Progressing], outcome: &mut Outcome) -> bool {
-        let recording = sites[site].recording;
-        let first = (0..=site).rev().take_while(|&other| sites[other].recording == recording).last().unwrap_or(site);
-        let n_seen = outcome.boundaries.len();
-        finish(outcome, states, sites, first);
-        self.early.add(&outcome.boundaries[n_seen..]);
-        if self.early.is_over() {
-            let left = sites[first..].chunk_by(|one, next| one.recording == next.recording);
-            outcome.n_not_reached = left.count();
-            return false;
+    /// The first rollout of an arm has its answer: the others start, ahead of all that is ready.
+    fn follow(&mut self, site: usize, arm: Arm) {
+        for job in self.followers.remove(&(site, arm)).into_iter().flatten().rev() {
+            self.ready.push_front(job);
         }
-        self.recording = Some(recording);
-        true
+    }
+
+    fn rolled_out(&mut self, site: usize, key: RolloutKey, rollout: Rollout) {
+        // However it ended, nobody waits for its answer any more.
+        self.follow(site, key.arm.clone());
+        self.spent.add(Spend::of(&rollout));
+        if let Some(stop) = self.breaker.add(&rollout) {
+            self.stop(stop);
+        }
+        self.check_spent();
+        let end: EndReason = rollout.end.clone();
+        self.outcome.states[site].add(&key, rollout);
+        (self.task.progress)(Progress::RolledOut { key, end });
+    }
+
+    fn check_spent(&mut self) {
+        if let Some(limit) = self.task.setup.settings.spend_limit.reached_by(&self.spent) {
+            self.stop(Stop::Spent { limit });
+        }
+    }
+
+    /// Stops, for the first of several reasons.
+    fn stop(&mut self, stop: Stop) {
+        self.outcome.stopped.get_or_insert(stop);
+    }
+
+    async fn finish(mut self) -> Outcome {
+        let Task { setup, sites, progress, books, .. } = &self.task;
+        if !self.outcome.not_reached.is_empty() {
+            let n_boundaries =
+                sites[self.outcome.boundaries.len()..].iter().filter(|site| site.unusable.is_none()).count();
+            let n_rollouts = n_boundaries * (1 + setup.strategies.len()) * setup.settings.samples as usize;
+            progress(Progress::NotNeeded { n_rollouts });
+            return self.outcome;
+        }
+        let usable = self.outcome.states.iter().zip(&**sites).filter(|(_, site)| site.unusable.is_none());
+        let missing: Vec<_> = usable.map(|(state, _)| state.n_missing(setup)).filter(|&n| n > 0).collect();
+        let reason = self.outcome.stopped.as_ref().map(ToString::to_string);
+        self.outcome.unfinished = (!missing.is_empty()).then(|| Unfinished {
+            n_recordings: 0,
+            n_boundaries: missing.len(),
+            n_rollouts: missing.iter().sum(),
+            reason,
+        });
+        if books.run().is_none() {
+            self.outcome.finish(sites, sites.len());
+        }
+        self.outcome
     }
 }
 
-async fn work(setup: Arc<Setup>, sites: Arc<[Site]>, job: Job) -> Done {
-    match job {
+fn not_kept(lost: &Lost) -> Stop {
+    Stop::NotKept { reason: retrace_events::with_causes(&**lost) }
+}
+
+async fn work(
+    setup: Arc<Setup>,
+    sites: Arc<[Site]>,
+    books: Arc<Books>,
+    warm: UnboundedSender<(usize, Arm)>,
+    job: Job,
+) -> Done {
+    try_work(&setup, &sites, &books, warm, job).await.unwrap_or_else(Done::Lost)
+}
+
+/// Does a job, unless it was done before, and returns once what came of it is kept.
+async fn try_work(
+    setup: &Setup,
+    sites: &[Site],
+    books: &Books,
+    warm: UnboundedSender<(usize, Arm)>,
+    job: Job,
+) -> Result<Done, Lost> {
+    let at = &sites[job.site()];
+    Ok(match job {
         Job::CheckRebuilds { site } => {
-            let (limits, Site { boundary, environment, .. }) = (setup.settings.limits, &sites[site]);
+            let Site { boundary, environment, .. } = at;
             // What fails here is seen again, and counted, in the rollouts.
-            let environment = Bounded { environment: &**environment, limits };
-            let check = check_rebuilds(&environment, boundary);
-            let difference = timeout(limits.rollout, check).await.ok().and_then(Result::ok).flatten();
-            Done::CheckedRebuilds { site, difference: difference.map(|difference| difference.to_string()) }
+            let environment = Bounded { environment: &**environment, limits: setup.settings.limits };
+            let check = timeout(setup.settings.limits.rollout, check_rebuilds(&environment, boundary)).await;
+            let difference = check.ok().and_then(Result::ok).flatten().map(|difference| difference.to_string());
+            let recording = boundary.trajectory().id().to_owned();
+            books.keep(vec![Record::World(WorldRecord { recording, difference: difference.clone() })]).await?;
+            Done::CheckedRebuilds { site, difference }
         }
         Job::Compact { site, strategy, given } => {
-            let outcome = Box::new(setup.compact(&sites[site], &strategy, *given).await);
-            Done::Compacted { site, strategy, outcome }
+            let given = given.map_or_else(|| at.boundary.history(), |given| *given);
+            let (outcome, is_new) = match books.compaction(at, &strategy, &given)? {
+                Some(outcome) => (outcome, false),
+                None => {
+                    let outcome = setup.compact(at, &strategy, given).await;
+                    books.keep_compaction(at, &strategy, &outcome).await?;
+                    (outcome, true)
+                }
+            };
+            let left = outcome.left.filter(|_| setup.settings.chain);
+            Done::Compacted { site, strategy, outcome: Box::new(CompactionOutcome { left, ..outcome }), is_new }
         }
-        Job::RollOut { site, key, history } => {
-            let rollout = setup.roll_out(&sites[site], &key, *history).await;
+        Job::RollOut { site, rollout, leads } => {
+            let Planned { key, history } = *rollout;
+            let warm = leads.then(|| Warm::new(warm, (site, key.arm.clone())));
+            let rollout = setup.roll_out(at, &key, history, warm).await;
+            books.keep_rollout(&key, &rollout).await?;
             Done::RolledOut { site, key, rollout }
         }
-    }
+    })
 }
 
 /// The usable boundary of the same recording before this one, if there is one.
@@ -228,69 +396,4 @@ fn previous(sites: &[Site], index: usize) -> Option<usize> {
 fn next(sites: &[Site], index: usize) -> Option<usize> {
     let of_recording = |other: &usize| sites[*other].recording == sites[index].recording;
     (index + 1..sites.len()).take_while(of_recording).find(|other| sites[*other].unusable.is_none())
-}
-
-impl Progressing {
-    fn new(setup: &Setup) -> Self {
-        let compactions = setup.strategies.keys().map(|name| (name.clone(), None)).collect();
-        Self { compactions, rollouts: IndexMap::new() }
-    }
-
-    /// The rollouts of a boundary whose compactions are all there, in an order drawn by chance, so that no arm has the
-    /// better hour of a provider. The histories go with them.
-    fn rollouts(&mut self, setup: &Setup, site: &Site, index: usize, control: Option<&str>) -> Vec<Job> {
-        let mut arms = Vec::new();
-        let mut any_but_control_worked = false;
-        for (name, outcome) in &mut self.compactions {
-            let Some(CompactionOutcome { compaction, history, .. }) = outcome else { continue };
-            let is_control = control == Some(&**name);
-            let history = history.take();
-            any_but_control_worked |= !is_control && history.is_some();
-            let runs = match compaction {
-                Compaction::Compacted { .. } => true,
-                // The rollouts would be those of PRE, and only the control's business is how those differ.
-                Compaction::Unchanged => is_control,
-                Compaction::Failed { .. } | Compaction::Flawed { .. } => false,
-            };
-            arms.extend(history.filter(|_| runs).map(|history| (Arm::Post(name.clone()), history)));
-        }
-        let only_the_control = self.compactions.len() == usize::from(control.is_some());
-        if arms.is_empty() || !(any_but_control_worked || only_the_control) {
-            return Vec::new();
-        }
-        arms.insert(0, (Arm::Pre, site.boundary.history()));
-        let mut jobs = Vec::new();
-        for (arm, history) in arms {
-            // Its clones have the hash from here on, instead of each making it from all events.
-            history.sent_hash();
-            for sample in 0..setup.settings.samples {
-                let recording = site.boundary.trajectory().id().to_owned();
-                let key = RolloutKey { recording, cut: site.boundary.cut(), arm: arm.clone(), sample };
-                jobs.push((key, history.clone()));
-            }
-            self.rollouts.insert(arm, vec![None; setup.settings.samples as usize]);
-        }
-        jobs.sort_by_cached_key(|(key, _)| seeds::of_order(setup.settings.seed, key));
-        jobs.into_iter().map(|(key, history)| Job::RollOut { site: index, key, history: Box::new(history) }).collect()
-    }
-
-    fn into_outcome(mut self, site: &Site) -> BoundaryOutcome {
-        let mut take = |arm: Arm| self.rollouts.swap_remove(&arm).into_iter().flatten().flatten().collect::<Vec<_>>();
-        let pre = take(Arm::Pre);
-        let strategies = self.compactions.into_iter().filter_map(|(name, outcome)| {
-            let CompactionOutcome { compaction, lost_task, spend, .. } = outcome?;
-            let post = take(Arm::Post(name.clone()));
-            Some((name, StrategyOutcome { compaction, lost_task, spend, post }))
-        });
-        BoundaryOutcome {
-            recording: site.boundary.trajectory().id().to_owned(),
-            cut: site.boundary.cut(),
-            executed: site.boundary.executed(),
-            executed_calls: Box::new(site.boundary.clone()),
-            pre_size: Some(site.size),
-            unusable: site.unusable.clone(),
-            strategies: strategies.collect(),
-            pre,
-        }
-    }
 }

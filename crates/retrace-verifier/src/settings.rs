@@ -1,13 +1,15 @@
 //! What a verification is told: how much to run, and on what.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use retrace_env::Environment;
 use retrace_events::Recording;
 use retrace_events::cuts::Spacing;
 use retrace_events::tokens::{FourCharacters, TokenCounter};
 use retrace_model::Backoff;
-use retrace_score::{EnvironmentKind, Judging, MAX_HORIZON};
+use retrace_score::{EnvironmentKind, Judging, MAX_HORIZON, Spend};
+use serde_json::Value;
 
 use crate::error::VerifyError;
 use crate::limits::TimeLimits;
@@ -37,10 +39,35 @@ pub struct Settings {
     pub backoff: Backoff,
     /// How tokens are counted.
     pub counter: Arc<dyn TokenCounter>,
+    /// Whether the first rollout of an arm goes alone until its model has answered, so that the others find what they share in
+    /// the provider's cache.
+    pub warms_caches: bool,
+    /// After how many rollouts a run stops if all so far failed alike.
+    pub give_up_after: usize,
+    /// How long what is at work may take when a run is to stop.
+    pub grace: Duration,
+    /// What may be spent.
+    pub spend_limit: SpendLimit,
+}
+
+/// What a run may spend, all its sessions together. Once it is spent nothing new starts; what is at work is finished, so that it
+/// may be exceeded by that.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SpendLimit {
+    /// Tokens, of requests and answers together.
+    pub tokens: Option<u64>,
+}
+
+impl SpendLimit {
+    /// The limit that is reached, if one is.
+    pub(crate) fn reached_by(&self, spent: &Spend) -> Option<String> {
+        let tokens = self.tokens.filter(|&limit| spent.total_tokens() >= limit);
+        tokens.map(|limit| format!("{limit} tokens"))
+    }
 }
 
 impl Default for Settings {
-    /// Horizon 5, 3 samples, cuts every 5 actions after the first 3, at most 4 a recording, 4 at once.
+    /// Horizon 5, 3 samples, cuts every 5 actions after the first 3, at most 4 a recording, 4 at once. It gives up after 10 rollouts that all failed alike.
     fn default() -> Self {
         Self {
             horizon: 5,
@@ -53,6 +80,10 @@ impl Default for Settings {
             limits: TimeLimits::default(),
             backoff: Backoff::default(),
             counter: Arc::new(FourCharacters),
+            warms_caches: true,
+            give_up_after: 10,
+            grace: Duration::from_secs(30),
+            spend_limit: SpendLimit::default(),
         }
     }
 }
@@ -67,6 +98,7 @@ impl Settings {
             ("horizon", self.horizon as u64, MAX_HORIZON as u64, ""),
             ("samples", self.samples.into(), MAX_SAMPLES.into(), ""),
             ("concurrency", self.concurrency as u64, MAX_CONCURRENCY as u64, ""),
+            ("give_up_after", self.give_up_after as u64, u64::MAX, ""),
         ];
         let TimeLimits { model, tool, restore, strategy, rollout } = self.limits;
         let limits = [
@@ -103,13 +135,14 @@ pub struct Group {
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) kind: EnvironmentKind,
     pub(crate) cuts: Option<Vec<usize>>,
+    pub(crate) description: Value,
 }
 
 impl Group {
     /// Recordings whose state this environment rebuilds.
     pub fn new(recordings: impl IntoIterator<Item = Recording>, environment: Arc<dyn Environment>) -> Self {
         let recordings = recordings.into_iter().collect();
-        Self { recordings, environment, kind: EnvironmentKind::Rebuilt, cuts: None }
+        Self { recordings, environment, kind: EnvironmentKind::Rebuilt, cuts: None, description: Value::Null }
     }
 
     /// Recordings that answer for themselves, through a
@@ -117,6 +150,13 @@ impl Group {
     pub fn recorded(recordings: impl IntoIterator<Item = Recording>) -> Self {
         let environment = Arc::new(retrace_env::RecordedEnvironment::new());
         Self { kind: EnvironmentKind::Recorded, ..Self::new(recordings, environment) }
+    }
+
+    /// Says which environment it is, so that a run which is [kept](crate::Kept) does not go on in another.
+    #[must_use]
+    pub fn described(mut self, description: Value) -> Self {
+        self.description = description;
+        self
     }
 
     /// Cuts each recording after these numbers of events, in any order, instead of where the spacing says.

@@ -1,5 +1,6 @@
 //! The main job.
 
+use std::mem;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -9,12 +10,16 @@ use retrace_score::{UnusableRecording, Verification};
 use retrace_strategies::{Identity, Strategy};
 use tracing::{Instrument, info_span};
 
+use crate::books::Books;
 use crate::cell::Setup;
 use crate::error::{CONTROL, VerifyError};
 use crate::limits::{Timed, TokioSleep};
 use crate::plan::Plan;
 use crate::progress::Progress;
+use crate::run_folder::{RunFolder, keep_end, keep_plan, open};
+use crate::schedule::{Outcome, Task};
 use crate::settings::{Group, Settings};
+use crate::stop::{Stop, StopSignal};
 use crate::{refusals, replays, schedule};
 
 /// Puts something around a model.
@@ -32,6 +37,7 @@ pub struct Verifier {
     control: bool,
     groups: Vec<Group>,
     unusable: Vec<UnusableRecording>,
+    signal: StopSignal,
 }
 
 impl Verifier {
@@ -47,6 +53,7 @@ impl Verifier {
             control: true,
             groups: Vec::new(),
             unusable: Vec::new(),
+            signal: StopSignal::default(),
         }
     }
 
@@ -100,6 +107,13 @@ impl Verifier {
         self
     }
 
+    /// Stops when this signal is given.
+    #[must_use]
+    pub fn stopped_by(mut self, signal: &StopSignal) -> Self {
+        self.signal = signal.clone();
+        self
+    }
+
     /// Runs it, telling what happens while it does. It runs on the tokio runtime that polls it, which needs its clock.
     ///
     /// A recording without a boundary is reported and costs nothing; where there is no boundary at all, no model is
@@ -108,56 +122,14 @@ impl Verifier {
     /// # Errors
     /// When it cannot run as told. Whatever breaks while it runs is an outcome.
     pub async fn run(self, progress: &(dyn Fn(Progress) + Sync)) -> Result<Verification, VerifyError> {
-        let Self { settings, agent, model, other_models, around_models, strategies, control, groups, mut unusable } =
-            self;
-        let (strategies, control) = named(strategies, control)?;
-        settings.check()?;
-        for (strategy, asks) in &strategies {
-            let unknown = |name: &&str| *name != model.name() && !other_models.contains_key(*name);
-            if let Some(name) = asks.models().into_iter().find(unknown) {
-                return Err(VerifyError::UnknownModel { strategy: strategy.clone(), model: name.to_owned() });
-            }
-        }
-        if groups.iter().any(|group| group.cuts.as_ref().is_some_and(Vec::is_empty)) {
-            return Err(VerifyError::NoCuts);
-        }
-        let mut plan = Plan::new(groups, &settings)?;
-        replays::check(&mut plan, &settings, progress).await;
-        if let (0, Some(reason)) = (plan.n_usable(), plan.sites.iter().find_map(|site| site.unusable.clone())) {
-            return Err(VerifyError::NothingReplays { n_boundaries: plan.sites.len(), reason });
-        }
-        let (limit, backoff) = (settings.limits.model, settings.backoff);
-        // A time limit on each attempt, and another attempt after an error that is transient.
-        let patient = |model| around_models(Arc::new(Retry::new(Timed::new(model, limit), TokioSleep, backoff)));
-        let model = patient(model);
-        let refused = refusals::check(&mut plan, &model, &settings).await;
-        let n_boundaries = plan.n_usable();
-        if let (0, Some((n_boundaries, reason))) = (n_boundaries, refused) {
-            return Err(VerifyError::AllRefused { n_boundaries, reason });
-        }
-        let Plan { sites, mut recordings, unusable: twins, n_left_out } = plan;
-        unusable.extend(twins);
-        let (n_compactions, samples) = (n_boundaries * strategies.len(), settings.samples as usize);
-        progress(Progress::Planned {
-            n_boundaries,
-            n_compactions,
-            n_rollouts: (n_compactions + n_boundaries) * samples,
-        });
-        let setup = Arc::new(Setup {
-            agent,
-            model,
-            other_models: other_models.into_iter().map(|(name, model)| (name, patient(model))).collect(),
-            strategies,
-            settings,
-        });
-        let outcome =
-            schedule::run(&setup, &sites.into(), control.as_deref(), progress).instrument(info_span!("verify")).await;
+        let Ran { setup, plan, control, outcome } = self.go(None, progress).await?;
+        let Plan { mut recordings, unusable, n_left_out, .. } = plan;
         for (recording, difference) in outcome.shared_worlds {
             recordings[recording].worlds_differ = Some(difference);
         }
         Ok(Verification {
             horizon: setup.settings.horizon,
-            samples,
+            samples: setup.settings.samples as usize,
             seed: setup.settings.seed,
             token_counter: setup.settings.counter.name().to_owned(),
             model: Some(setup.model.name().to_owned()),
@@ -168,11 +140,93 @@ impl Verifier {
             n_left_out,
             chain: setup.settings.chain,
             judging: setup.settings.judging,
-            n_not_reached: outcome.n_not_reached,
-            unfinished: None,
+            n_not_reached: outcome.not_reached.len(),
+            unfinished: outcome.unfinished,
             boundaries: outcome.boundaries,
         })
     }
+
+    /// Runs it, or goes on with it, in a folder: every finished rollout and compaction is on the disk before its result is
+    /// used, and what is there already does not run again. What came out is [read](retrace_journal::Run::read) from the
+    /// folder. Says why it stopped before its end, if it did.
+    ///
+    /// # Errors
+    /// When it cannot run as told, or the folder holds another run, or one that another program is at work on.
+    pub async fn run_in(
+        self,
+        folder: &RunFolder,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Option<Stop>, VerifyError> {
+        Ok(self.go(Some(folder), progress).await?.outcome.stopped)
+    }
+
+    async fn go(self, folder: Option<&RunFolder>, progress: &(dyn Fn(Progress) + Sync)) -> Result<Ran, VerifyError> {
+        let (strategies, control) = named(self.strategies, self.control)?;
+        let settings = self.settings;
+        settings.check()?;
+        for (strategy, asks) in &strategies {
+            let unknown = |name: &&str| *name != self.model.name() && !self.other_models.contains_key(*name);
+            if let Some(name) = asks.models().into_iter().find(unknown) {
+                return Err(VerifyError::UnknownModel { strategy: strategy.clone(), model: name.to_owned() });
+            }
+        }
+        if self.groups.iter().any(|group| group.cuts.as_ref().is_some_and(Vec::is_empty)) {
+            return Err(VerifyError::NoCuts);
+        }
+        let (limit, backoff, around_models) = (settings.limits.model, settings.backoff, self.around_models);
+        // A time limit on each attempt, and another attempt after an error that is transient.
+        let patient = |model| around_models(Arc::new(Retry::new(Timed::new(model, limit), TokioSleep, backoff)));
+        let mut plan = Plan::new(self.groups, &settings)?;
+        plan.unusable.splice(0..0, self.unusable);
+        let setup = Arc::new(Setup {
+            agent: self.agent,
+            model: patient(self.model),
+            other_models: self.other_models.into_iter().map(|(name, model)| (name, patient(model))).collect(),
+            strategies,
+            settings,
+        });
+        let books = match folder {
+            None => Books::none(),
+            Some(folder) => open(folder, &mut plan, &setup, control.as_deref(), progress)?,
+        };
+        let settings = &setup.settings;
+        replays::check(&mut plan, settings, &books, progress).await;
+        if let (0, Some(reason)) = (plan.n_usable(), plan.sites.iter().find_map(|site| site.unusable.clone())) {
+            return Err(VerifyError::NothingReplays { n_boundaries: plan.sites.len(), reason });
+        }
+        let refused = refusals::check(&mut plan, &setup.model, settings, &books).await;
+        let n_boundaries = plan.n_usable();
+        if let (0, Some((n_boundaries, reason))) = (n_boundaries, refused) {
+            return Err(VerifyError::AllRefused { n_boundaries, reason });
+        }
+        keep_plan(&books, &plan).await?;
+        let (n_compactions, samples) = (n_boundaries * setup.strategies.len(), settings.samples as usize);
+        progress(Progress::Planned {
+            n_boundaries,
+            n_compactions,
+            n_rollouts: (n_compactions + n_boundaries) * samples,
+        });
+        let books = Arc::new(books);
+        let task = Task {
+            setup: Arc::clone(&setup),
+            sites: mem::take(&mut plan.sites).into(),
+            control: control.as_deref(),
+            books: Arc::clone(&books),
+            signal: &self.signal,
+            progress,
+        };
+        let outcome = schedule::run(task).instrument(info_span!("verify")).await;
+        keep_end(&books, &outcome).await;
+        Ok(Ran { setup, plan, control, outcome })
+    }
+}
+
+/// A verification that ran.
+struct Ran {
+    setup: Arc<Setup>,
+    plan: Plan,
+    control: Option<String>,
+    outcome: Outcome,
 }
 
 type Named = (IndexMap<String, Arc<dyn Strategy>>, Option<String>);

@@ -1,0 +1,163 @@
+//! A verification whose results are kept in a folder: what is written of its plan, and what it goes on with.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use retrace_events::{EndReason, RolloutKey};
+use retrace_journal::{
+    BoundaryRecord, ExecutedCall, Journal, JournalError, Manifest, NotReached, Opened, Plan as JournalPlan, Record,
+    RecordingRecord, Run, Shard, Stopped, Withdrawn,
+};
+use serde_json::{Value, json};
+
+use crate::books::{Books, Lost};
+use crate::cell::Setup;
+use crate::error::VerifyError;
+use crate::plan::{Plan, Site};
+use crate::progress::Progress;
+use crate::schedule::Outcome;
+use crate::stop::Breaker;
+
+/// The folder of a run, and what decides its results beside the settings.
+///
+/// All of it is written into the folder, so there must be no key in it.
+#[derive(Clone, Debug, Default)]
+pub struct RunFolder {
+    /// The folder; made where it is not there.
+    pub path: PathBuf,
+    /// The settings of agent, models and environments. A run does not go on with others.
+    pub setup: Value,
+    /// The parameters of strategies, by their names; of one that is not here its kind is written.
+    pub strategies: IndexMap<String, Value>,
+    /// Which share of the boundaries is run, if not all.
+    pub shard: Option<Shard>,
+}
+
+impl RunFolder {
+    /// The manifest of a plan.
+    pub(crate) fn manifest(&self, plan: &Plan, setup: &Setup, control: Option<&str>) -> Manifest {
+        let settings = &setup.settings;
+        let described = |name: &String| self.strategies.get(name).cloned();
+        let strategies = setup.strategies.iter().map(|(name, strategy)| {
+            let parameters = described(name).unwrap_or_else(|| json!({ "kind": strategy.kind() }));
+            (name.clone(), parameters)
+        });
+        let plan_written = JournalPlan {
+            horizon: settings.horizon,
+            samples: settings.samples,
+            seed: settings.seed,
+            spacing: json!(settings.spacing),
+            chain: settings.chain,
+            stop_early: settings.judging.stop_early,
+            token_counter: settings.counter.name().to_owned(),
+            model: setup.model.name().to_owned(),
+            setup: self.setup.clone(),
+            control: control.map(str::to_owned),
+            strategies: strategies.collect(),
+            recordings: plan.planned.clone(),
+            shard: self.shard,
+        };
+        Manifest::new(plan_written, settings.judging, plan.unusable.clone(), plan.n_left_out)
+    }
+}
+
+/// Begins a run, or goes on with it: what is known of its boundaries already holds.
+pub(crate) fn open(
+    folder: &RunFolder,
+    plan: &mut Plan,
+    setup: &Setup,
+    control: Option<&str>,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Books, VerifyError> {
+    let stop_early = setup.settings.judging.stop_early;
+    if let Some(Shard { index, of }) = folder.shard {
+        if !(1..=of).contains(&index) {
+            return Err(VerifyError::NoSuchShard { index, of });
+        }
+        if stop_early {
+            return Err(VerifyError::EarlyShards);
+        }
+    }
+    let manifest = folder.manifest(plan, setup, control);
+    if let Some(shard) = folder.shard {
+        plan.keep_shard(shard, setup.settings.chain);
+    }
+    let Opened { mut run, mut journal } = Journal::open(&folder.path, manifest)?;
+    let torn_line = run.torn_line();
+    let withdrawn = all_alike(&run)?;
+    let n_withdrawn = withdrawn.len();
+    if n_withdrawn > 0 {
+        let reason = "all rollouts so far failed alike".to_owned();
+        journal.append(&[Record::Withdrawn(Withdrawn { rollouts: withdrawn, reason })])?;
+        run = Run::read(&folder.path)?;
+    }
+    let (n_rollouts, spent) = (run.n_rollouts(), run.spent());
+    if n_rollouts + n_withdrawn > 0 || torn_line.is_some() {
+        progress(Progress::GoesOn { n_rollouts, spent, torn_line, n_withdrawn });
+    }
+    for (facts, trajectory) in plan.recordings.iter_mut().zip(&plan.trajectories) {
+        if let Some(known) = run.recording(trajectory.id()) {
+            *facts = known.clone();
+        }
+    }
+    for site in &mut plan.sites {
+        site.unusable = run.boundary(&site.key()).flatten().map(str::to_owned);
+    }
+    let path = &folder.path;
+    let books = Books::in_folder(run, journal);
+    Ok(books.map_err(|source| JournalError::Io { action: "start to write in", path: path.clone(), source })?)
+}
+
+/// All rollouts of a run, if all failed alike: they say something about the set-up, and nothing about any strategy.
+fn all_alike(run: &Run) -> Result<Vec<RolloutKey>, JournalError> {
+    let mut breaker = Breaker::new(usize::MAX);
+    let mut keys = Vec::new();
+    for record in run.rollouts() {
+        let record = record?;
+        breaker.add(&record.rollout);
+        if !matches!(record.rollout.end, EndReason::Failed(_)) || !breaker.saw_nothing_else() {
+            return Ok(Vec::new());
+        }
+        keys.push(record.key);
+    }
+    Ok(keys)
+}
+
+/// Writes down the recordings and boundaries that are not there yet.
+pub(crate) async fn keep_plan(books: &Books, plan: &Plan) -> Result<(), Lost> {
+    let Some(run) = books.run() else { return Ok(()) };
+    let mut records = Vec::new();
+    for (facts, trajectory) in plan.recordings.iter().zip(&plan.trajectories) {
+        if run.recording(&facts.id).is_none() {
+            let executed = trajectory.actions().iter().map(|action| ExecutedCall {
+                name: action.action.name().to_owned(),
+                arguments: action.action.arguments().to_owned(),
+            });
+            records.push(Record::Recording(RecordingRecord { facts: facts.clone(), executed: executed.collect() }));
+        }
+    }
+    records.extend(plan.sites.iter().filter(|site| run.boundary(&site.key()).is_none()).map(|site| {
+        let Site { boundary, size, unusable, .. } = site;
+        Record::Boundary(BoundaryRecord {
+            recording: boundary.trajectory().id().to_owned(),
+            cut: boundary.cut(),
+            executed: boundary.executed(),
+            size: *size,
+            unusable: unusable.clone(),
+        })
+    }));
+    books.keep(records).await
+}
+
+/// Writes down how a run ended, where that tells more than what it finished.
+pub(crate) async fn keep_end(books: &Books, outcome: &Outcome) {
+    let reason = outcome.stopped.as_ref().map(ToString::to_string);
+    let not_reached = NotReached { recordings: outcome.not_reached.clone() };
+    let mut records = Vec::new();
+    if !not_reached.recordings.is_empty() {
+        records.push(Record::NotReached(not_reached));
+    }
+    records.extend(reason.map(|reason| Record::Stopped(Stopped { reason })));
+    // Where even this cannot be written, the run says so itself.
+    let _ = books.keep(records).await;
+}
