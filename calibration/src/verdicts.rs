@@ -1,9 +1,9 @@
 //! Whole reports of simulated rollouts: the verdicts that a reader is shown.
 
 use indexmap::IndexMap;
-use retrace_events::{Action, EndReason, Failure, Outcome, Rollout, Stage};
+use retrace_events::{Action, EndReason, Failure, Outcome, Rollout, Spend, Stage};
 use retrace_score::{
-    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, Judging, Margins, RecordingFacts, Report, Spend,
+    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, Judging, Margins, RecordingFacts, Report,
     StrategyOutcome, Verification,
 };
 use retrace_stats::Verdict;
@@ -152,5 +152,5 @@ fn rollouts(arm: &Arm) -> Vec<Rollout> {
 }
 
 fn rollout(actions: Vec<Action>, end: EndReason) -> Rollout {
-    Rollout { actions, end, n_answers: 1, input_tokens: 0, output_tokens: 0, sent: None }
+    Rollout { actions, end, n_answers: 1, spend: Spend::default(), sent: None }
 }

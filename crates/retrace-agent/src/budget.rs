@@ -1,7 +1,8 @@
 //! How much a run may use, and what it has used.
 
 use retrace_events::sent::SentHash;
-use retrace_events::{Action, EndReason, Response};
+use retrace_events::{Action, EndReason, Response, Spend};
+use retrace_model::Prices;
 
 /// How much a run may use. What is not set is not limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,8 +30,8 @@ pub(crate) struct Account {
     pub(crate) n_requests: u64,
     /// Those of them that were made beside the run.
     pub(crate) n_early: u64,
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
+    /// What the calls spent that were answered.
+    pub(crate) spend: Spend,
     /// What the model was sent when it was asked for its first answer, if it says so.
     pub(crate) sent: Option<SentHash>,
     /// Calls that the model has issued and the agent has not yet made.
@@ -73,15 +74,18 @@ impl Budget {
 
 impl Account {
     pub(crate) fn total_tokens(&self) -> u64 {
-        self.input_tokens.saturating_add(self.output_tokens)
+        self.spend.total_tokens()
     }
 
-    /// Books a response, of the agent's model or of a compaction's.
-    pub(crate) fn book_response(&mut self, response: &Response, sent: Option<SentHash>, is_answer: bool) {
-        if let Some(usage) = &response.usage {
-            self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
-            self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
-        }
+    /// Books a response, of the agent's model or of a compaction's, at the prices of the model that gave it.
+    pub(crate) fn book_response(
+        &mut self,
+        response: &Response,
+        prices: Option<Prices>,
+        sent: Option<SentHash>,
+        is_answer: bool,
+    ) {
+        self.spend.add(Prices::spent(prices, response));
         if is_answer {
             if self.n_answers == 0 {
                 self.sent = sent;

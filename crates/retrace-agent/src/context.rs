@@ -11,7 +11,7 @@ use retrace_env::{CallError, Toolbox};
 use retrace_events::sent::SentHash;
 use retrace_events::tokens::Tokens;
 use retrace_events::{Action, EndReason, Event, History, Response, ToolCall, ToolResult, ToolSpec, panic_text};
-use retrace_model::{Answer, Model, ModelError, Prompt, mix};
+use retrace_model::{Answer, Model, ModelError, Prices, Prompt, mix};
 use retrace_strategies::{Ask, CompactError, RunSoFar};
 use tracing::{Instrument, info_span};
 
@@ -151,7 +151,8 @@ impl<'a> RunContext<'a> {
         self.request(self.model, &prompt, Purpose::Answer).await
     }
 
-    /// Books a response that the agent got from a model of its own, and the hash of what that model was sent.
+    /// Books a response that the agent got from a model of its own, and the hash of what that model was sent. Nobody
+    /// knows what it cost.
     ///
     /// # Errors
     /// When the budget was spent before: then only the tokens are booked.
@@ -165,7 +166,7 @@ impl<'a> RunContext<'a> {
             }
             limit
         };
-        self.book(response, sent, limit.is_none());
+        self.book(response, None, sent, limit.is_none());
         if limit.is_none() {
             return Ok(());
         }
@@ -290,18 +291,18 @@ impl<'a> RunContext<'a> {
         });
         let Answer { response, sent } = answer.map_err(Halt::Model)?;
         if sent.is_some_and(|sent| sent != prompt.history.sent_hash()) {
-            self.book(&response, None, false);
+            self.book(&response, model.prices(), None, false);
             let message = "the model was not sent the history that it was to answer".to_owned();
             return Err(Halt::Model(ModelError::Unusable { message }));
         }
-        self.book(&response, sent, is_answer);
+        self.book(&response, model.prices(), sent, is_answer);
         Ok(response)
     }
 
     /// Books the tokens of a response and, if it is an answer, the answer, which is shown.
-    fn book(&self, response: &Response, sent: Option<SentHash>, is_answer: bool) {
+    fn book(&self, response: &Response, prices: Option<Prices>, sent: Option<SentHash>, is_answer: bool) {
         let mut state = self.state();
-        state.account.book_response(response, sent, is_answer);
+        state.account.book_response(response, prices, sent, is_answer);
         if is_answer && self.observer.is_some() {
             state.show(&Event::Response(response.clone()), self.observer);
         }
@@ -316,16 +317,20 @@ impl<'a> RunContext<'a> {
         question: &Prompt<'_>,
         is_early: bool,
     ) -> Result<Response, CompactError> {
-        let model = match (other, name.filter(|name| *name != self.model.name())) {
-            (Some(other), _) => other,
-            (None, None) => self.model,
-            (None, Some(name)) => return Err(CompactError::UnknownModel { name: name.to_owned() }),
+        let Some(model) = self.model_asked(name, other) else {
+            return Err(CompactError::UnknownModel { name: name.unwrap_or_default().to_owned() });
         };
         let purpose = if is_early { Purpose::EarlyQuestion } else { Purpose::Question };
         self.request(model, question, purpose).await.map_err(|halt| match halt {
             Halt::Model(error) => error.into(),
             halt => CompactError::Other { message: halt.to_string() },
         })
+    }
+
+    /// The model that a question goes to: the run's own, or another; none that only has a name.
+    pub(crate) fn model_asked<'b>(&'b self, name: Option<&str>, other: Option<&'b dyn Model>) -> Option<&'b dyn Model> {
+        let is_own = name.is_none_or(|name| name == self.model.name());
+        other.or_else(|| is_own.then_some(self.model))
     }
 
     /// The account, what ended the run, and what forbade a question of a strategy.
@@ -397,5 +402,9 @@ impl Ask for RunContext<'_> {
         model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Response, CompactError>> {
         Box::pin(self.ask_model(model, None, prompt, false))
+    }
+
+    fn prices(&self, model: Option<&str>) -> Option<Prices> {
+        self.model_asked(model, None)?.prices()
     }
 }

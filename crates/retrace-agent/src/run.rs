@@ -84,8 +84,7 @@ impl Run<'_> {
             actions,
             end,
             n_answers: u32::try_from(account.n_answers).unwrap_or(u32::MAX),
-            input_tokens: account.input_tokens,
-            output_tokens: account.output_tokens,
+            spend: account.spend,
             sent: account.sent,
         };
         (rollout, history)

@@ -10,7 +10,7 @@ use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use retrace_events::tokens::{FourCharacters, TokenCounter};
 use retrace_events::{Event, History, Response, ToolCall, ToolResult, ToolSpec};
-use retrace_model::{Model, Prompt};
+use retrace_model::{Model, Prices, Prompt};
 use retrace_strategies::{Ask, CompactContext, CompactError, Compactor};
 use tracing::{Instrument, info_span};
 
@@ -226,14 +226,24 @@ struct Asked<'a> {
     is_early: bool,
 }
 
+impl Asked<'_> {
+    fn named(&self, model: Option<&str>) -> Option<&dyn Model> {
+        let named = self.others.iter().find(|(name, _)| Some(&**name) == model);
+        named.map(|(_, other)| &**other)
+    }
+}
+
 impl Ask for Asked<'_> {
     fn ask<'a>(
         &'a self,
         prompt: &'a Prompt<'a>,
         model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Response, CompactError>> {
-        let named = self.others.iter().find(|(name, _)| Some(&**name) == model);
-        Box::pin(self.cx.ask_model(model, named.map(|(_, other)| &**other), prompt, self.is_early))
+        Box::pin(self.cx.ask_model(model, self.named(model), prompt, self.is_early))
+    }
+
+    fn prices(&self, model: Option<&str>) -> Option<Prices> {
+        self.cx.model_asked(model, self.named(model))?.prices()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use retrace_env::Environment;
-use retrace_model::Model;
+use retrace_model::{Model, Priced};
 use retrace_sim::{CodeBase, Coder, Shop, Shopkeeper, Wander, World};
 
 use crate::config::SimulatedConfig;
@@ -21,7 +21,7 @@ pub(crate) const ENVIRONMENTS: [&str; 2] = ["sim:shop", "sim:code_base"];
 
 /// A simulated model.
 pub(crate) fn model(config: &SimulatedConfig) -> Result<Arc<dyn Model>> {
-    let SimulatedConfig { model, temperature, summary_loss } = config;
+    let SimulatedConfig { model, temperature, summary_loss, prices } = config;
     for (field, value) in [("temperature", temperature), ("summary_loss", summary_loss)] {
         let Some(value) = value else { continue };
         if !(0.0..=1.0).contains(value) {
@@ -32,11 +32,21 @@ pub(crate) fn model(config: &SimulatedConfig) -> Result<Arc<dyn Model>> {
         }
     }
     let [temperature, summary_loss] = [temperature, summary_loss].map(|value| value.unwrap_or_default());
-    match &**model {
-        WANDER => Ok(Arc::new(Wander)),
-        "sim:shopkeeper" => Ok(Arc::new(Shopkeeper::new().temperature(temperature).summary_loss(summary_loss))),
-        "sim:coder" => Ok(Arc::new(Coder::new().temperature(temperature).summary_loss(summary_loss))),
-        _ => Err(hinted(format!("there is no model `{model}`"), format!("it is one of {}", MODELS.join(", ")))),
+    let simulated: Arc<dyn Model> = match &**model {
+        WANDER => Arc::new(Wander),
+        "sim:shopkeeper" => Arc::new(Shopkeeper::new().temperature(temperature).summary_loss(summary_loss)),
+        "sim:coder" => Arc::new(Coder::new().temperature(temperature).summary_loss(summary_loss)),
+        _ => {
+            return Err(hinted(format!("there is no model `{model}`"), format!("it is one of {}", MODELS.join(", "))));
+        }
+    };
+    match prices {
+        None => Ok(simulated),
+        Some(prices) if prices.are_amounts() => Ok(Arc::new(Priced::new(simulated, *prices))),
+        Some(_) => {
+            let hint = "they are 0 or more, in dollars for a million tokens";
+            Err(hinted(format!("the `prices` of `{model}` are no amounts"), hint))
+        }
     }
 }
 

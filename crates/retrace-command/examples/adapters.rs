@@ -157,7 +157,7 @@ async fn check_agent(
             ("check", false),
         ];
         ensure(blocked == expected[..n_actions], || format!("{blocked:?}"))?;
-        ensure(rollout.n_answers == n_answers && rollout.input_tokens > 0, || format!("{rollout:?}"))?;
+        ensure(rollout.n_answers == n_answers && rollout.spend.input_tokens > 0, || format!("{rollout:?}"))?;
         let sent = boundary.history().sent_hash();
         ensure(rollout.sent == Some(sent), || format!("sent {:?}, and not {sent}", rollout.sent))?;
         let history = history.ok_or("the run has no history")?;

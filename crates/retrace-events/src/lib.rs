@@ -42,7 +42,9 @@
 //!   before, ahead of the boundary or earlier in the rollout) or **wasted** (either, counted once), and whether the
 //!   agent **stopped** before the horizon;
 //! * **delta**: the mean over POST rollouts minus the mean over PRE rollouts, at one boundary and horizon;
-//! * **kept**: the share of the tokens that a strategy left.
+//! * **kept**: the share of the tokens that a strategy left;
+//! * **spend**: model calls, the tokens they read, cached ones included, and wrote, and the dollars they cost, where
+//!   known.
 
 pub mod codec;
 pub mod cuts;
@@ -64,6 +66,7 @@ mod raw;
 mod recording;
 mod rollout;
 mod signature;
+mod spend;
 mod trajectory;
 
 pub use action::{Action, actions_from_events};
@@ -79,4 +82,5 @@ pub use recording::{FORMAT_VERSION, Header, Recording, ToolSpec};
 pub use rollout::{Arm, EndReason, Failure, Rollout, RolloutKey, Stage, panic_text, with_causes};
 pub use signature::{Signature, canonical_arguments};
 pub use smol_str::SmolStr;
+pub use spend::{Dollars, Spend};
 pub use trajectory::{PairingFinding, RecordedAction, Trajectory};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::Action;
 use crate::quote::Quotable;
 use crate::sent::SentHash;
+use crate::spend::Spend;
 
 /// Which history an agent was resumed from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,12 +43,9 @@ pub struct Rollout {
     /// How often the model answered.
     #[serde(default)]
     pub n_answers: u32,
-    /// Tokens of all its model calls together, as far as the model reported them.
-    #[serde(default)]
-    pub input_tokens: u64,
-    /// Tokens of all its answers together, as far as the model reported them.
-    #[serde(default)]
-    pub output_tokens: u64,
+    /// What all its model calls spent, those of a compaction of its own included.
+    #[serde(flatten)]
+    pub spend: Spend,
     /// The hash of what its model was sent of the history that it was resumed from, if the model says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<SentHash>,
@@ -135,7 +133,7 @@ impl Rollout {
     /// A rollout that broke before it did anything.
     pub fn failed(stage: Stage, message: impl Into<String>) -> Self {
         let end = EndReason::Failed(Failure { stage, message: message.into() });
-        Self { actions: Vec::new(), end, n_answers: 0, input_tokens: 0, output_tokens: 0, sent: None }
+        Self { actions: Vec::new(), end, n_answers: 0, spend: Spend::default(), sent: None }
     }
 
     /// Whether it says what the agent does within `horizon` actions: it ended of itself, or finished that many.
@@ -190,7 +188,8 @@ mod tests {
             Action::new("login", " {\"user\": 1.0} ", Outcome::Ok, None),
             Action::new("check", "not json", Outcome::NotFound, Some("ValueError".to_owned())),
         ];
-        Rollout { actions, end, n_answers: 3, input_tokens: u64::MAX, output_tokens: 0, sent: None }
+        let spend = Spend { input_tokens: u64::MAX, cache_read_tokens: Some(7), ..Spend::default() };
+        Rollout { actions, end, n_answers: 3, spend, sent: None }
     }
 
     fn ends() -> [EndReason; 6] {
@@ -223,8 +222,8 @@ mod tests {
         let rollout: Rollout = serde_json::from_str(json).unwrap();
         let action = Action::new("check", "{}", Outcome::Error, Some("E".to_owned()));
         let end = EndReason::Failed(Failure { stage: Stage::Model, message: "m".to_owned() });
-        let expected =
-            Rollout { actions: vec![action], end, n_answers: 0, input_tokens: 0, output_tokens: 0, sent: None };
+        let spend = Spend { dollars: None, ..Spend::default() };
+        let expected = Rollout { actions: vec![action], end, n_answers: 0, spend, sent: None };
         assert_eq!(rollout, expected);
         for end in
             ["\"budget\"", "\"answer\"", "\"request_limit\"", "\"token_limit\"", r#"{"off_the_record":{"call":"c"}}"#]

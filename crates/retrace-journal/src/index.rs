@@ -5,8 +5,8 @@ use std::io::BufRead;
 use std::path::Path;
 
 use indexmap::IndexMap;
-use retrace_events::Arm;
-use retrace_score::{Left, Spend};
+use retrace_events::{Arm, Spend};
+use retrace_score::Left;
 
 use crate::error::JournalError;
 use crate::record::{BoundaryRecord, Record, RecordingRecord, Site};
@@ -103,7 +103,7 @@ impl Index {
                 }
             }
             Record::Rollout(record) => {
-                self.spent.add(Spend::of(&record.rollout));
+                self.spent.add(record.rollout.spend);
                 let site = self.site(record.key.recording, record.key.cut)?;
                 let arm = site.rollouts.entry(record.key.arm).or_default();
                 if arm.insert(record.key.sample, place).is_some() {

@@ -68,17 +68,21 @@ pub fn merge(shards: &[Run], folder: &Path) -> Result<Run, JournalError> {
     Run::read(folder)
 }
 
-/// What is known of the recordings: by the shard that replayed them, if one did.
+/// What is known of the recordings: by the shard that replayed most of them.
 fn recordings(shards: &[Run]) -> impl Iterator<Item = RecordingRecord> {
     let mut recordings: IndexMap<String, RecordingRecord> = IndexMap::new();
     for record in shards.iter().flat_map(Run::recordings) {
         match recordings.get_mut(&record.facts.id) {
             None => drop(recordings.insert(record.facts.id.clone(), record.clone())),
-            Some(known) if known.facts.replay.is_none() => *known = record.clone(),
+            Some(known) if n_replayed(record) > n_replayed(known) => *known = record.clone(),
             Some(_) => {}
         }
     }
     recordings.into_values()
+}
+
+fn n_replayed(record: &RecordingRecord) -> Option<u64> {
+    record.facts.replay.as_ref().map(|replay| replay.n_replayed)
 }
 
 /// How many records are written at once.

@@ -1,7 +1,7 @@
 //! The lines of a journal.
 
-use retrace_events::{Rollout, RolloutKey, Signature};
-use retrace_score::{Compaction, RecordingFacts, Size, Spend};
+use retrace_events::{Rollout, RolloutKey, Signature, Spend};
+use retrace_score::{Compaction, RecordingFacts, Size};
 use serde::{Deserialize, Serialize};
 
 use crate::kept::Kept;

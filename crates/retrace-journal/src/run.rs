@@ -6,9 +6,9 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use retrace_events::{Arm, Event, History, RolloutKey, Signature};
+use retrace_events::{Arm, Event, History, RolloutKey, Signature, Spend};
 use retrace_score::{
-    BoundaryOutcome, Executed, RecordingFacts, Spend, StrategyOutcome, Unfinished, Verification, arms_to_run,
+    BoundaryOutcome, Executed, RecordingFacts, StrategyOutcome, Unfinished, Verification, arms_to_run,
 };
 
 use crate::error::JournalError;

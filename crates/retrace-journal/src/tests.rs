@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, Arm, EndReason, Event, History, Outcome, Rollout, RolloutKey, Signature};
-use retrace_score::{Compaction, EnvironmentKind, Executed, Judging, RecordingFacts, Size, Spend};
+use retrace_events::{Action, Arm, EndReason, Event, History, Outcome, Rollout, RolloutKey, Signature, Spend};
+use retrace_score::{Compaction, EnvironmentKind, Executed, Judging, RecordingFacts, Size};
 use tempfile::TempDir;
 
 use crate::plan::tests::plan;

@@ -7,6 +7,7 @@ use futures_core::future::BoxFuture;
 use retrace_events::Response;
 use retrace_events::sent::SentHash;
 
+use crate::prices::Prices;
 use crate::prompt::Prompt;
 use crate::rules::Rules;
 
@@ -27,6 +28,11 @@ pub trait Model: Send + Sync {
     /// What it refuses in a prompt; what goes around another model says what that one does.
     fn rules(&self) -> Rules {
         Rules::default()
+    }
+
+    /// What its tokens cost, if that is known; what goes around another model says what that one does.
+    fn prices(&self) -> Option<Prices> {
+        None
     }
 }
 
@@ -118,5 +124,9 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn rules(&self) -> Rules {
         (**self).rules()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        (**self).prices()
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_core::future::BoxFuture;
 
 use crate::model::{Answer, Model, ModelError};
+use crate::prices::Prices;
 use crate::prompt::Prompt;
 use crate::rules::Rules;
 use crate::seed::mix;
@@ -80,6 +81,10 @@ impl<M: Model, S: Sleep> Model for Retry<M, S> {
 
     fn rules(&self) -> Rules {
         self.model.rules()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.model.prices()
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {

@@ -4,11 +4,11 @@ use indexmap::IndexMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, Failure, History, Outcome, Rollout, Stage};
+use retrace_events::{Action, EndReason, Failure, History, Outcome, Rollout, Spend, Stage};
 use retrace_report::{COLUMNS, Look, NoSuchHorizon, RowOutcome, Style, View, json, printable, text};
 use retrace_score::{
     BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, PValue, RecordingFacts, RecordingLength,
-    ReplayDifference, ReplayFidelity, Report, Scope, Size, Spend, StrategyOutcome, UnusableRecording, Verification,
+    ReplayDifference, ReplayFidelity, Report, Scope, Size, StrategyOutcome, UnusableRecording, Verification,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -27,7 +27,8 @@ fn rollout(line: &str) -> Rollout {
     };
     let actions = calls.split_whitespace().map(action).collect();
     let sent = Some(History::from(Vec::new()).sent_hash());
-    Rollout { actions, end, n_answers: 3, input_tokens: 4_100, output_tokens: 120, sent }
+    let spend = Spend { n_model_calls: 3, input_tokens: 4_100, output_tokens: 120, dollars: None, ..Spend::default() };
+    Rollout { actions, end, n_answers: 3, spend, sent }
 }
 
 fn compacted(tokens: u64, post: &[&str]) -> StrategyOutcome {
@@ -41,7 +42,7 @@ fn unchanged(post: &[&str]) -> StrategyOutcome {
 
 fn failed(error: &str) -> StrategyOutcome {
     StrategyOutcome {
-        spend: Spend { n_model_calls: 2, input_tokens: 3_000, output_tokens: 0 },
+        spend: Spend { n_model_calls: 2, input_tokens: 3_000, dollars: None, ..Spend::default() },
         ..outcome(Compaction::Failed { error: error.to_owned() }, &[])
     }
 }

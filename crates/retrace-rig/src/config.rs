@@ -1,6 +1,6 @@
 //! The settings of a model, as a configuration file gives them.
 
-use retrace_events::Usage;
+use retrace_model::Prices;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -40,22 +40,6 @@ pub struct RigConfig {
     /// More fields of the request, as the provider spells them, such as `top_p` or `reasoning_effort`.
     #[serde(default)]
     pub extra: Map<String, Value>,
-}
-
-/// What tokens cost, in dollars for a million of them.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Prices {
-    /// Those of the request.
-    pub input: f64,
-    /// Those of the answer, its reasoning included.
-    pub output: f64,
-    /// Those of the request that are read from a cache; as `input` where it is unset.
-    #[serde(default)]
-    pub cache_read: Option<f64>,
-    /// Those of the request that are written to a cache; as `input` where it is unset.
-    #[serde(default)]
-    pub cache_write: Option<f64>,
 }
 
 /// Why no model can be made of a configuration; nothing has been sent.
@@ -167,11 +151,8 @@ impl RigConfig {
         if self.context_window == Some(0) {
             return bad("context_window", "must be 1 or more");
         }
-        if let Some(prices) = &self.prices {
-            let all = [Some(prices.input), Some(prices.output), prices.cache_read, prices.cache_write];
-            if all.into_iter().flatten().any(|price| !is_amount(price)) {
-                return bad("prices", "must be 0 or more, in dollars for a million tokens");
-            }
+        if self.prices.is_some_and(|prices| !prices.are_amounts()) {
+            return bad("prices", "must be 0 or more, in dollars for a million tokens");
         }
         let is_name = |name: &String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if self.api_key_env.as_ref().is_some_and(|name| name.is_empty() || !is_name(name)) {
@@ -202,31 +183,3 @@ const OURS: [&str; 14] = [
     "temperature",
     "tools",
 ];
-
-impl Prices {
-    /// What these tokens cost, in dollars. The input tokens include the cached ones, as [`Usage`] has it.
-    ///
-    /// ```
-    /// use retrace_events::Usage;
-    /// use retrace_rig::Prices;
-    ///
-    /// let prices = Prices { input: 2.0, output: 8.0, cache_read: Some(0.5), cache_write: None };
-    /// let usage = Usage {
-    ///     input_tokens: 1_000_000,
-    ///     output_tokens: 250_000,
-    ///     cache_read_tokens: Some(500_000),
-    ///     ..Usage::default()
-    /// };
-    /// assert_eq!(prices.cost(&usage), 1.0 + 2.0 + 0.25);
-    /// ```
-    pub fn cost(&self, usage: &Usage) -> f64 {
-        let read = usage.cache_read_tokens.unwrap_or(0);
-        let written = usage.cache_write_tokens.unwrap_or(0);
-        let plain = usage.input_tokens.saturating_sub(read).saturating_sub(written);
-        let price = |tokens: u64, per_million: f64| tokens as f64 * per_million / 1_000_000.0;
-        price(plain, self.input)
-            + price(usage.output_tokens, self.output)
-            + price(read, self.cache_read.unwrap_or(self.input))
-            + price(written, self.cache_write.unwrap_or(self.input))
-    }
-}

@@ -61,7 +61,7 @@ mod secrets;
 mod sent;
 mod target;
 
-pub use config::{ConfigError, Prices, RigConfig};
+pub use config::{ConfigError, RigConfig};
 pub use messages::{MessageError, events_of, messages_of};
 pub use model::RigModel;
 pub use providers::known_providers;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use retrace_events::tokens::Tokens;
 use retrace_events::{Event, ToolSpec};
-use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt, Rules, Spelling};
+use retrace_model::{Answer, BoxFuture, Model, ModelError, Prices, Prompt, Rules, Spelling};
 use rig_core::DynModel;
 use rig_core::catalog::{Catalog, ModelSpec, Sampling};
 use rig_core::completion::message::{Message, ToolChoice};
@@ -18,7 +18,7 @@ use rig_core::providers::openai::wire::OpenAiWire;
 use rig_core::providers::registry::{Format, ProviderConfig, ProviderId};
 use serde_json::Value;
 
-use crate::config::{ConfigError, Prices, RigConfig};
+use crate::config::{ConfigError, RigConfig};
 use crate::decode::decode;
 use crate::errors::Context;
 use crate::http::{Http, Texts};
@@ -127,16 +127,6 @@ impl RigModel {
         self.config.context_window.or_else(|| self.catalog()?.context_window.map(u64::from))
     }
 
-    /// What its tokens cost: as configured, or else as rig's catalog has it; none where neither says.
-    pub fn prices(&self) -> Option<Prices> {
-        let listed = || {
-            let pricing = self.catalog()?.pricing?;
-            let (cache_read, cache_write) = (pricing.cache_read, pricing.cache_write);
-            Some(Prices { input: pricing.input, output: pricing.output, cache_read, cache_write })
-        };
-        self.config.prices.or_else(listed)
-    }
-
     /// What the catalog says of the model. Of a server that only looks like the provider it says nothing.
     fn catalog(&self) -> Option<&'static ModelSpec> {
         Catalog::builtin().find(self.provider, &self.context.model).filter(|_| self.own_address)
@@ -230,6 +220,16 @@ impl Model for RigModel {
         };
         let window = self.context_window().map(Tokens);
         Rules { names, text_only: !self.target.takes_images(), window, ..Rules::default() }
+    }
+
+    /// What its tokens cost: as configured, or else as rig's catalog has it; none where neither says.
+    fn prices(&self) -> Option<Prices> {
+        let listed = || {
+            let pricing = self.catalog()?.pricing?;
+            let (cache_read, cache_write) = (pricing.cache_read, pricing.cache_write);
+            Some(Prices { input: pricing.input, output: pricing.output, cache_read, cache_write })
+        };
+        self.config.prices.or_else(listed)
     }
 }
 

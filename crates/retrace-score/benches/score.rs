@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use divan::Bencher;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, Outcome, Rollout, Signature};
+use retrace_events::{Action, EndReason, Outcome, Rollout, Signature, Spend};
 use retrace_score::{
-    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, Report, Size, Spend, StrategyOutcome, Verification,
+    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, Report, Size, StrategyOutcome, Verification,
     score_boundary,
 };
 
@@ -25,8 +25,7 @@ fn rollout(number: usize) -> Rollout {
         actions: actions.collect(),
         end: EndReason::Budget,
         n_answers: 5,
-        input_tokens: 9_000,
-        output_tokens: 300,
+        spend: Spend { n_model_calls: 5, input_tokens: 9_000, output_tokens: 300, ..Spend::default() },
         sent: None,
     }
 }

@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::io;
 use std::time::{Duration, Instant};
 
-use retrace_events::{Action, EndReason, Outcome, Rollout, Signature};
+use retrace_events::{Action, EndReason, Outcome, Rollout, Signature, Spend};
 use retrace_score::{
-    BoundaryOutcome, Compaction, EnvironmentKind, Judging, RecordingFacts, Report, Spend, StrategyOutcome, Verification,
+    BoundaryOutcome, Compaction, EnvironmentKind, Judging, RecordingFacts, Report, StrategyOutcome, Verification,
 };
 use retrace_stats::{
     Arms, Exact, Level, PValue, exact_bootstrap_mean, nearest_double, rollout_permutation_test, sign_flip_test,
@@ -120,7 +120,7 @@ fn verification(horizon: usize, boundaries: &[Boundary]) -> Verification {
             Action::new("stock", format!(r#"{{"item":{number}}}"#), outcome, None)
         });
         let actions = actions.collect();
-        Rollout { actions, end: EndReason::Budget, n_answers: 5, input_tokens: 0, output_tokens: 0, sent: None }
+        Rollout { actions, end: EndReason::Budget, n_answers: 5, spend: Spend::default(), sent: None }
     };
     let arm = |counts: &[u32]| counts.iter().map(|&count| rollout(count)).collect::<Vec<_>>();
     let outcome = |(cut, at): (usize, &Boundary)| {

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use retrace_events::{Event, Outcome, Rollout, ToolCall, ToolResult};
+use retrace_events::{Event, Outcome, Rollout, Spend, ToolCall, ToolResult};
 use retrace_score::{
     ExecutedCalls, Key, actions_from_events, bootstrap_mean, resumable_cuts, score_boundary, sign_flip_test,
 };
@@ -18,14 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rollout = |tools: &[(&str, Outcome)]| {
         let events: Vec<Event> = tools.iter().flat_map(|&(tool, outcome)| round("c", tool, outcome)).collect();
         let end = retrace_events::EndReason::Budget;
-        Rollout {
-            actions: actions_from_events(&events),
-            end,
-            n_answers: 3,
-            input_tokens: 0,
-            output_tokens: 0,
-            sent: None,
-        }
+        Rollout { actions: actions_from_events(&events), end, n_answers: 3, spend: Spend::default(), sent: None }
     };
 
     let prefix: Vec<Event> = [Event::request("restock")].into_iter().chain(round("c1", "login", Outcome::Ok)).collect();

@@ -5,7 +5,7 @@ use std::mem;
 
 use indexmap::{IndexMap, IndexSet};
 use num_traits::{One, Zero};
-use retrace_events::{EndReason, Rollout};
+use retrace_events::{EndReason, Rollout, Spend};
 use retrace_stats::{
     Exact, ExactBootstrap, Level, PValue, exact_bootstrap_mean, exact_mean, exact_rates_test, exact_sign_test, median,
     sign_flip_test,
@@ -15,7 +15,7 @@ use crate::burden::{Burdens, Key};
 use crate::delta::{ArmMeans, Channels, HorizonScore, Score, Side, Unscored, burdens, score_arms};
 use crate::errors::{Place, Tally};
 use crate::inference::Judged;
-use crate::input::{BoundaryOutcome, Compaction, MAX_HORIZON, Size, Spend, StrategyOutcome, Verification};
+use crate::input::{BoundaryOutcome, Compaction, MAX_HORIZON, Size, StrategyOutcome, Verification};
 use crate::judging::Units;
 use crate::report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, Report,
@@ -421,7 +421,7 @@ impl ArmTally {
     fn add(&mut self, boundary: &BoundaryReport, arm: &[RolloutReport]) {
         let full = self.failed.len();
         for (sample, RolloutReport { rollout, .. }) in arm.iter().enumerate() {
-            self.spend.add(Spend::of(rollout));
+            self.spend.add(rollout.spend);
             if !rollout.reaches(full) {
                 self.errors.add_rollout(rollout, || Place::rollout(&boundary.recording, boundary.cut, sample, rollout));
             }

@@ -142,7 +142,7 @@ pub enum ScoreError {
 /// use retrace_score::{Score, score_boundary};
 ///
 /// let look = |item: &str| Action::new("look", format!(r#"{{"item":"{item}"}}"#), Outcome::Ok, None);
-/// let rollout = |actions| Rollout { actions, end: EndReason::Budget, n_answers: 2, input_tokens: 0, output_tokens: 0, sent: None };
+/// let rollout = |actions| Rollout { actions, end: EndReason::Budget, n_answers: 2, spend: Spend::default(), sent: None };
 /// let executed = HashSet::from([look("tea").signature().clone()]);
 ///
 /// let pre = [rollout(vec![look("rice"), look("salt")])];

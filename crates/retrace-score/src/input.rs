@@ -3,8 +3,8 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use retrace_events::Rollout;
 use retrace_events::tokens::Tokens;
+use retrace_events::{Rollout, Spend};
 use serde::{Deserialize, Serialize};
 
 use crate::executed::Executed;
@@ -230,41 +230,6 @@ impl Compaction {
     /// Whether there is nothing to resume from, so that no rollout can run.
     pub fn leaves_nothing(&self) -> bool {
         matches!(self, Self::Failed { .. } | Self::Flawed { .. })
-    }
-}
-
-/// What was spent on models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Spend {
-    /// How often a model was asked by a compaction, or answered in a rollout.
-    pub n_model_calls: u64,
-    /// Tokens of the questions, as far as the model reported them.
-    pub input_tokens: u64,
-    /// Tokens of the answers, as far as the model reported them.
-    pub output_tokens: u64,
-}
-
-impl Spend {
-    /// What a rollout spent.
-    pub fn of(rollout: &Rollout) -> Self {
-        Self {
-            n_model_calls: rollout.n_answers.into(),
-            input_tokens: rollout.input_tokens,
-            output_tokens: rollout.output_tokens,
-        }
-    }
-
-    /// Adds what something else spent.
-    pub fn add(&mut self, other: Self) {
-        self.n_model_calls = self.n_model_calls.saturating_add(other.n_model_calls);
-        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
-    }
-
-    /// Questions and answers together.
-    pub fn total_tokens(self) -> u64 {
-        self.input_tokens.saturating_add(self.output_tokens)
     }
 }
 

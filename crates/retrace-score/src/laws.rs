@@ -6,7 +6,7 @@ use num_traits::{Signed, Zero};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, Failure, Outcome, Rollout, Signature, Stage};
+use retrace_events::{Action, EndReason, Failure, Outcome, Rollout, Signature, Spend, Stage};
 use retrace_stats::{Exact, Level};
 
 use crate::*;
@@ -35,8 +35,7 @@ fn rollout() -> impl Strategy<Value = Rollout> {
         actions,
         end,
         n_answers,
-        input_tokens,
-        output_tokens,
+        spend: Spend { n_model_calls: n_answers.into(), input_tokens, output_tokens, ..Spend::default() },
         sent: None,
     })
 }
@@ -110,7 +109,7 @@ fn verification() -> impl Strategy<Value = Verification> {
         StrategyOutcome {
             compaction,
             lost_task: false,
-            spend: Spend { n_model_calls: 1, input_tokens: 10, output_tokens: 2 },
+            spend: Spend { n_model_calls: 1, input_tokens: 10, output_tokens: 2, ..Spend::default() },
             post,
         }
     });
@@ -164,8 +163,7 @@ fn the_walk_from_rollout_to_delta_is_as_the_documentation_says() {
         actions: text.split(' ').map(action).collect(),
         end: EndReason::Answer,
         n_answers: 3,
-        input_tokens: 0,
-        output_tokens: 0,
+        spend: Spend::default(),
         sent: None,
     };
     let executed: ExecutedCalls = [action("login"), action("list")].iter().collect();

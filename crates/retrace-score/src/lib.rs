@@ -13,7 +13,7 @@
 //!         [Event::calls([call]), Event::results([result])]
 //!     });
 //!     let actions = actions_from_events(&events.collect::<Vec<_>>());
-//!     Rollout { actions, end: EndReason::Answer, n_answers: 3, input_tokens: 0, output_tokens: 0, sent: None }
+//!     Rollout { actions, end: EndReason::Answer, n_answers: 3, spend: Spend::default(), sent: None }
 //! };
 //! let executed = HashSet::from([Signature::of("login", "{}")]);
 //!
@@ -72,7 +72,7 @@ pub use inference::{
 };
 pub use input::{
     BoundaryOutcome, Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, RecordingLength, ReplayDifference,
-    ReplayFidelity, Size, Spend, StrategyOutcome, Unfinished, UnusableRecording, Verification,
+    ReplayFidelity, Size, StrategyOutcome, Unfinished, UnusableRecording, Verification,
 };
 pub use judging::{Judging, Margins, Scope, Unit};
 pub use pilot::{Pilot, PilotChannel, PilotError, PilotInference, PilotJudging, PilotStrategy};

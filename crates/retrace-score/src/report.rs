@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use retrace_events::sent::SentHash;
-use retrace_events::{Action, EndReason, Rollout};
+use retrace_events::{Action, EndReason, Rollout, Spend};
 use retrace_stats::{Exact, Interval, PValue};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -11,9 +11,7 @@ use crate::burden::Burdens;
 use crate::delta::{ArmMeans, Channels, HorizonScore, Side, Unscored};
 use crate::errors::ErrorCount;
 use crate::inference::{Contrast, Inference};
-use crate::input::{
-    Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, Unfinished, UnusableRecording,
-};
+use crate::input::{Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Unfinished, UnusableRecording};
 use crate::judging::Judging;
 use crate::number;
 
@@ -403,14 +401,13 @@ impl ArmReport {
 
 impl Serialize for RolloutReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Rollout { actions, end, n_answers, input_tokens, output_tokens, sent } = &self.rollout;
+        let Rollout { actions, end, n_answers, spend, sent } = &self.rollout;
         let actions = actions.iter().zip(self.burdens.refetches());
         RolloutFields {
             actions: actions.map(|(action, &refetch)| ActionFields { action, refetch }).collect(),
             end,
             n_answers: *n_answers,
-            input_tokens: *input_tokens,
-            output_tokens: *output_tokens,
+            spend: *spend,
             sent: *sent,
         }
         .serialize(serializer)
@@ -422,8 +419,8 @@ struct RolloutFields<'a> {
     actions: Vec<ActionFields<'a>>,
     end: &'a EndReason,
     n_answers: u32,
-    input_tokens: u64,
-    output_tokens: u64,
+    #[serde(flatten)]
+    spend: Spend,
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<SentHash>,
 }

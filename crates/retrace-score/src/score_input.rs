@@ -8,7 +8,9 @@ use std::marker::PhantomData;
 
 use indexmap::IndexMap;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, Event, Failure, Outcome, Rollout, Signature, Stage, actions_from_events};
+use retrace_events::{
+    Action, Dollars, EndReason, Event, Failure, Outcome, Rollout, Signature, Spend, Stage, actions_from_events,
+};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -17,8 +19,7 @@ use thiserror::Error;
 
 use crate::executed::ExecutedCalls;
 use crate::input::{
-    BoundaryOutcome, Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Spend, StrategyOutcome,
-    Verification,
+    BoundaryOutcome, Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, StrategyOutcome, Verification,
 };
 
 /// The only version of the file there is.
@@ -354,8 +355,7 @@ struct StrategyFields {
     unchanged: bool,
     size: Option<Object<SizeJson>>,
     cached_tokens: Option<u64>,
-    #[serde(default)]
-    spend: Object<SpendJson>,
+    spend: Option<Object<SpendJson>>,
     #[serde(default)]
     post: Vec<RolloutJson>,
 }
@@ -366,6 +366,23 @@ struct SpendJson {
     n_model_calls: u64,
     input_tokens: u64,
     output_tokens: u64,
+    cache_read_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+    dollars: Option<Dollars>,
+}
+
+impl TryFrom<SpendJson> for Spend {
+    type Error = &'static str;
+
+    fn try_from(spend: SpendJson) -> Result<Self, &'static str> {
+        let SpendJson { n_model_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, dollars } =
+            spend;
+        let cached = cache_read_tokens.unwrap_or(0).saturating_add(cache_write_tokens.unwrap_or(0));
+        if cached > input_tokens {
+            return Err("has more cached tokens than `input_tokens`, of which they are a part");
+        }
+        Ok(Spend { n_model_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, dollars })
+    }
 }
 
 impl TryFrom<Object<StrategyFields>> for StrategyJson {
@@ -373,7 +390,7 @@ impl TryFrom<Object<StrategyFields>> for StrategyJson {
 
     fn try_from(Object(fields): Object<StrategyFields>) -> Result<Self, &'static str> {
         let StrategyFields { error, flaw, unchanged, size, cached_tokens, spend, post } = fields;
-        let Object(SpendJson { n_model_calls, input_tokens, output_tokens }) = spend;
+        let spend = spend.map_or(Ok(Spend::default()), |Object(spend)| spend.try_into())?;
         let size: Option<Size> = size.map(|Object(size)| size.into());
         if cached_tokens.is_some_and(|cached| size.is_none_or(|size| cached > size.tokens.0)) {
             return Err("has `cached_tokens`, and no `size` of at least so many tokens");
@@ -395,7 +412,6 @@ impl TryFrom<Object<StrategyFields>> for StrategyJson {
             (None, None, true) => Compaction::Unchanged,
             (None, None, false) => Compaction::Compacted { size, cached: cached_tokens.map(Tokens) },
         };
-        let spend = Spend { n_model_calls, input_tokens, output_tokens };
         Ok(Self(StrategyOutcome {
             compaction,
             lost_task: false,
@@ -418,10 +434,14 @@ struct RolloutFields {
     off_the_record: Option<String>,
     #[serde(default)]
     n_answers: u32,
+    n_model_calls: Option<u64>,
     #[serde(default)]
     input_tokens: u64,
     #[serde(default)]
     output_tokens: u64,
+    cache_read_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+    dollars: Option<Dollars>,
 }
 
 #[derive(Deserialize)]
@@ -435,7 +455,15 @@ impl TryFrom<Object<RolloutFields>> for RolloutJson {
     type Error = &'static str;
 
     fn try_from(Object(fields): Object<RolloutFields>) -> Result<Self, &'static str> {
-        let RolloutFields { actions, end, error, off_the_record, n_answers, input_tokens, output_tokens } = fields;
+        let RolloutFields { actions, end, error, off_the_record, n_answers, .. } = fields;
+        let spend = SpendJson {
+            n_model_calls: fields.n_model_calls.unwrap_or(n_answers.into()),
+            input_tokens: fields.input_tokens,
+            output_tokens: fields.output_tokens,
+            cache_read_tokens: fields.cache_read_tokens,
+            cache_write_tokens: fields.cache_write_tokens,
+            dollars: fields.dollars,
+        };
         let end = match (end, error, off_the_record) {
             (Some(Word(EndJson::Budget)), None, None) => EndReason::Budget,
             (Some(Word(EndJson::Answer)) | None, None, None) => EndReason::Answer,
@@ -448,7 +476,7 @@ impl TryFrom<Object<RolloutFields>> for RolloutJson {
             None if end.is_failure() => Vec::new(),
             None => return Err("needs `actions`, an empty list if it did nothing, or an `error`"),
         };
-        Ok(Self(Rollout { actions, end, n_answers, input_tokens, output_tokens, sent: None }))
+        Ok(Self(Rollout { actions, end, n_answers, spend: spend.try_into()?, sent: None }))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use indexmap::IndexMap;
 use num_traits::One;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, Outcome, Rollout, Signature, Stage};
+use retrace_events::{Action, EndReason, Outcome, Rollout, Signature, Spend, Stage};
 use retrace_stats::{Exact, nearest_double};
 use serde::Deserialize;
 use serde_json::Value;
@@ -146,7 +146,7 @@ fn rollout(actions: Vec<ActionRow>) -> Rollout {
         action
     };
     let actions = actions.into_iter().map(action).collect();
-    Rollout { actions, end: EndReason::Answer, n_answers: 1, input_tokens: 0, output_tokens: 0, sent: None }
+    Rollout { actions, end: EndReason::Answer, n_answers: 1, spend: Spend::default(), sent: None }
 }
 
 fn rollouts(rows: Vec<RolloutRow>) -> Vec<Rollout> {
@@ -300,7 +300,7 @@ impl StrategyRow {
                     } else {
                         Compaction::Compacted { size: Some(size), cached: None }
                     },
-                    spend: Spend { n_model_calls: 0, input_tokens: compaction_tokens, output_tokens: 0 },
+                    spend: Spend { input_tokens: compaction_tokens, ..Spend::default() },
                     post: rollouts(post),
                 }
             }

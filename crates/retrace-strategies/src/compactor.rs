@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use retrace_events::tokens::{TokenCounter, Tokens, count_events, count_sent};
-use retrace_events::{Event, Extra, History, UsageEvent};
+use retrace_events::{Event, Extra, History, Spend, UsageEvent};
 use tracing::warn;
 
 pub use self::early::EarlyStart;
@@ -19,7 +19,7 @@ use self::early::{Background, Early};
 pub use self::on_request::{OnRequest, WishRefused};
 use self::on_request::{Wish, Wishes};
 use self::span::{Cause, trace};
-use crate::context::{CompactContext, Spend};
+use crate::context::CompactContext;
 use crate::sizes::anchored;
 use crate::strategy::{CompactError, Compacted, Strategy};
 
@@ -123,9 +123,9 @@ async fn compact_because(
     history: &mut History,
     cx: &mut CompactContext<'_>,
 ) -> Pass {
-    let earlier = cx.spend().clone();
+    let earlier = cx.spend();
     let compacted = strategy.compact(history, cx).await;
-    let mut pass = Pass { outcome: Outcome::Unchanged, spend: cx.spend().since(&earlier), still_due: false };
+    let mut pass = Pass { outcome: Outcome::Unchanged, spend: cx.spend().since(earlier), still_due: false };
     match compacted {
         Ok(Compacted::Unchanged) => {}
         Ok(Compacted::Changed(kept)) => {
@@ -235,7 +235,7 @@ impl Compactor {
         let Some(focus) = focus else { return compact_because(cause, &*self.strategy, history, cx).await };
         let mut focused = cx.focusing(focus);
         let pass = compact_because(cause, &*self.strategy, history, &mut focused).await;
-        let spend = focused.spend().clone();
+        let spend = focused.spend();
         cx.go_on_from(spend);
         pass
     }
@@ -310,17 +310,13 @@ fn newest_anchor(history: &History) -> Option<usize> {
 impl Pass {
     /// What was asked of models, as an event of the run; nothing where none was asked.
     pub fn usage_event(&self) -> Option<Event> {
-        usage_event(&self.spend)
+        usage_event(self.spend)
     }
 }
 
-fn usage_event(spend: &Spend) -> Option<Event> {
-    let usage = || UsageEvent {
-        kind: "compaction".to_owned(),
-        usage: spend.usage.clone(),
-        model: None,
-        extra: Extra::default(),
-    };
+fn usage_event(spend: Spend) -> Option<Event> {
+    let usage =
+        || UsageEvent { kind: "compaction".to_owned(), usage: spend.usage(), model: None, extra: Extra::default() };
     (spend.n_model_calls > 0).then(|| Event::Usage(usage()))
 }
 

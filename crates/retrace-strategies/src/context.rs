@@ -2,8 +2,8 @@
 
 use futures_core::future::BoxFuture;
 use retrace_events::tokens::{FourCharacters, TokenCounter, Tokens, count_sent};
-use retrace_events::{Event, History, Response, Usage};
-use retrace_model::{Model, Prompt};
+use retrace_events::{Dollars, Event, History, Response, Spend, Usage};
+use retrace_model::{Model, Prices, Prompt};
 
 use crate::strategy::CompactError;
 
@@ -36,6 +36,11 @@ pub trait Ask: Send + Sync {
         prompt: &'a Prompt<'a>,
         model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Response, CompactError>>;
+
+    /// What the tokens of the model of this name cost, or those of the run's own, if that is known.
+    fn prices(&self, _model: Option<&str>) -> Option<Prices> {
+        None
+    }
 }
 
 /// Asks one model, whatever model a strategy wishes for.
@@ -49,6 +54,10 @@ impl<M: Model> Ask for AskModel<M> {
     ) -> BoxFuture<'a, Result<Response, CompactError>> {
         Box::pin(async move { Ok(self.0.respond(prompt).await?.response) })
     }
+
+    fn prices(&self, _model: Option<&str>) -> Option<Prices> {
+        self.0.prices()
+    }
 }
 
 /// What a run has used before a compaction.
@@ -58,43 +67,6 @@ pub struct RunSoFar {
     pub n_requests: u64,
     /// Tokens of all of them.
     pub total_tokens: Tokens,
-}
-
-/// What a compaction spent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spend {
-    /// How many questions it asked, answered or not.
-    pub n_model_calls: u64,
-    /// The size of the questions, as the run's counter estimates it.
-    pub question_tokens: Tokens,
-    /// The tokens that the model reported.
-    pub usage: Usage,
-}
-
-impl Spend {
-    /// Adds what something else spent.
-    pub fn add(&mut self, other: &Self) {
-        self.n_model_calls = self.n_model_calls.saturating_add(other.n_model_calls);
-        self.question_tokens += other.question_tokens;
-        self.usage.add(&other.usage);
-    }
-
-    /// What was spent since it was `earlier`.
-    pub fn since(&self, earlier: &Self) -> Self {
-        let less = |now: Option<u64>, then: Option<u64>| now.map(|now| now.saturating_sub(then.unwrap_or(0)));
-        let (now, then) = (&self.usage, &earlier.usage);
-        Self {
-            n_model_calls: self.n_model_calls.saturating_sub(earlier.n_model_calls),
-            question_tokens: Tokens(self.question_tokens.0.saturating_sub(earlier.question_tokens.0)),
-            usage: Usage {
-                input_tokens: now.input_tokens.saturating_sub(then.input_tokens),
-                output_tokens: now.output_tokens.saturating_sub(then.output_tokens),
-                cache_read_tokens: less(now.cache_read_tokens, then.cache_read_tokens),
-                cache_write_tokens: less(now.cache_write_tokens, then.cache_write_tokens),
-                ..Usage::default()
-            },
-        }
-    }
 }
 
 impl<'a> CompactContext<'a> {
@@ -125,7 +97,7 @@ impl<'a> CompactContext<'a> {
         CompactContext {
             asked: self.asked,
             seed: self.seed,
-            spend: self.spend.clone(),
+            spend: self.spend,
             counter,
             window: self.window,
             model: self.model,
@@ -160,25 +132,69 @@ impl<'a> CompactContext<'a> {
         let history = History::from(vec![Event::request(question)]);
         let question = count_sent(self.counter, &history);
         let seed = self.seed.wrapping_add(self.spend.n_model_calls);
-        self.spend.n_model_calls += 1;
-        self.spend.question_tokens += question;
+        self.spend.n_model_calls = self.spend.n_model_calls.saturating_add(1);
         let ask = self.asked.ok_or(CompactError::NotAsked { question })?;
         let prompt = Prompt { instructions: Some(instructions), history: &history, tools: &[], seed };
         let response = ask.ask(&prompt, model).await?;
-        if let Some(usage) = &response.usage {
-            self.spend.usage.add(usage);
-        }
+        // The call is counted already, since one that is not answered is a call too.
+        self.spend.add(Spend { n_model_calls: 0, ..Prices::spent(ask.prices(model), &response) });
         Ok(response)
     }
 
-    /// Books model calls that a strategy made without asking here, as one that is a program may.
+    /// Books model calls that a strategy made without asking here, as one that is a program may. Nobody knows what they
+    /// cost.
     pub fn report_spend(&mut self, n_model_calls: u64, usage: &Usage) {
-        self.spend.n_model_calls = self.spend.n_model_calls.saturating_add(n_model_calls);
-        self.spend.usage.add(usage);
+        let nothing = n_model_calls == 0 && usage.total_tokens() == 0;
+        self.spend.add(Spend::of_calls(n_model_calls, usage, nothing.then(Dollars::default)));
     }
 
-    /// What was spent so far.
-    pub fn spend(&self) -> &Spend {
-        &self.spend
+    /// What was spent so far. A question that was not answered is a call, and costs nothing.
+    pub fn spend(&self) -> Spend {
+        self.spend
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use retrace_events::Part;
+    use retrace_model::{ModelError, Priced, ScriptedModel, Step};
+
+    use super::*;
+
+    #[test]
+    fn a_question_costs_what_its_model_costs_and_one_without_an_answer_is_a_call() {
+        let usage = Usage { input_tokens: 100, output_tokens: 10, cache_read_tokens: Some(50), ..Usage::default() };
+        let told = Response { content: vec![Part::text("yes")], usage: Some(usage), ..Response::default() };
+        let refused = ModelError::Refused { message: "no".to_owned() };
+        let script = || ScriptedModel::new([Step::from(told.clone()), refused.clone().into(), told.clone().into()]);
+        let spent = |ask: &dyn Ask| {
+            let mut cx = CompactContext::new(ask, 0);
+            for _ in 0..3 {
+                let _ = pollster::block_on(cx.ask("be brief", "well?".to_owned(), None));
+            }
+            cx.spend()
+        };
+        let prices = Prices { input: 2.0, output: 10.0, cache_read: Some(1.0), cache_write: None };
+        let spend = spent(&AskModel(Priced::new(script(), prices)));
+        // Twice 50 · 2 + 50 · 1 + 10 · 10 millionths of a dollar.
+        let expected = Spend {
+            n_model_calls: 3,
+            input_tokens: 200,
+            output_tokens: 20,
+            cache_read_tokens: Some(100),
+            cache_write_tokens: None,
+            dollars: Some(Dollars::from_nanos(500_000)),
+        };
+        assert_eq!(spend, expected);
+        assert_eq!(spent(&AskModel(script())), Spend { dollars: None, ..expected });
+    }
+
+    #[test]
+    fn what_a_strategy_reports_costs_what_nobody_knows_unless_it_is_nothing() {
+        let mut cx = CompactContext::without_model();
+        cx.report_spend(0, &Usage::default());
+        assert_eq!(cx.spend(), Spend::default());
+        cx.report_spend(2, &Usage { input_tokens: 7, ..Usage::default() });
+        assert_eq!((cx.spend().n_model_calls, cx.spend().input_tokens, cx.spend().dollars), (2, 7, None));
     }
 }

@@ -75,7 +75,7 @@ pub use clamp_oversized::ClampOversizedMessages;
 pub use clear_tool_results::ClearToolResults;
 pub use compactor::{Compactor, EarlyStart, OnRequest, Outcome, Pass, Sizes, WishRefused, compact};
 pub use config::{BadSetting, StrategyConfig};
-pub use context::{Ask, AskModel, CompactContext, RunSoFar, Spend};
+pub use context::{Ask, AskModel, CompactContext, RunSoFar};
 pub use counted::Counted;
 pub use deduplicate_file_reads::{DeduplicateFileReads, FileKey, FileKeyFn, ReadTool};
 pub use fallback::FallbackCompaction;

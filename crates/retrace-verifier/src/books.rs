@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use retrace_events::{History, Rollout, RolloutKey};
+use retrace_events::{History, Rollout, RolloutKey, Spend};
 use retrace_journal::{CompactionRecord, Journal, JournalError, Kept, Record, RolloutRecord, Run};
-use retrace_score::{Compaction, Spend};
+use retrace_score::Compaction;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::cell::CompactionOutcome;

@@ -7,9 +7,9 @@ use futures_util::FutureExt;
 use indexmap::IndexMap;
 use retrace_agent::{Agent, Budget, Run};
 use retrace_env::Environment;
-use retrace_events::{EndReason, Failure, History, Rollout, RolloutKey, Stage, panic_text, with_causes};
-use retrace_model::{Model, Prompt};
-use retrace_score::{Compaction, Size, Spend};
+use retrace_events::{EndReason, Failure, History, Rollout, RolloutKey, Spend, Stage, panic_text, with_causes};
+use retrace_model::{Model, Prices, Prompt};
+use retrace_score::{Compaction, Size};
 use retrace_strategies::{Ask, BoxFuture, CacheKept, CompactContext, CompactError, Compacted, Strategy};
 use tracing::{Instrument, info_span};
 
@@ -48,18 +48,24 @@ impl Ask for Setup {
         model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<retrace_events::Response, CompactError>> {
         Box::pin(async move {
-            let model = match model.filter(|name| *name != self.model.name()) {
-                None => &self.model,
-                Some(name) => {
-                    self.other_models.get(name).ok_or_else(|| CompactError::UnknownModel { name: name.to_owned() })?
-                }
-            };
-            Ok(model.respond(prompt).await?.response)
+            let unknown = || CompactError::UnknownModel { name: model.unwrap_or_default().to_owned() };
+            Ok(self.model_asked(model).ok_or_else(unknown)?.respond(prompt).await?.response)
         })
+    }
+
+    fn prices(&self, model: Option<&str>) -> Option<Prices> {
+        self.model_asked(model)?.prices()
     }
 }
 
 impl Setup {
+    fn model_asked(&self, name: Option<&str>) -> Option<&Arc<dyn Model>> {
+        match name.filter(|name| *name != self.model.name()) {
+            None => Some(&self.model),
+            Some(name) => self.other_models.get(name),
+        }
+    }
+
     /// Applies a strategy at a boundary, to the raw history or to what a chain has come to. A panic is a failure like any
     /// other.
     pub(crate) async fn compact(&self, site: &Site, name: &str, given: History) -> CompactionOutcome {
@@ -79,12 +85,7 @@ impl Setup {
         let compacted = compacted.unwrap_or_else(|panic| {
             Err(CompactError::Other { message: format!("the strategy panicked: {}", panic_text(&*panic)) })
         });
-        let spent = cx.spend();
-        let spend = Spend {
-            n_model_calls: spent.n_model_calls,
-            input_tokens: spent.usage.input_tokens,
-            output_tokens: spent.usage.output_tokens,
-        };
+        let spend = cx.spend();
         let (compaction, history) = match compacted {
             Err(error) => (Compaction::Failed { error: with_causes(&error) }, None),
             Ok(compacted) => {

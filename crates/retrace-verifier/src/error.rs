@@ -69,6 +69,12 @@ pub enum VerifyError {
         /// Why it would refuse the first.
         reason: String,
     },
+    /// Dollars are limited, and it is not known what a model costs.
+    #[error("dollars are limited, and the prices of the model `{model}` are not known")]
+    PriceUnknown {
+        /// The name of the model.
+        model: String,
+    },
     /// A shard that there is not.
     #[error("shard {index} of {of} is asked for")]
     NoSuchShard {
@@ -118,6 +124,7 @@ impl VerifyError {
                 };
                 Some(format!("{nearest}recordings that are cut in different places need groups of their own"))
             }
+            Self::PriceUnknown { .. } => Some("set the `prices` of the model, or limit tokens instead".to_owned()),
             Self::NoSuchShard { .. } => Some("shards are counted from 1".to_owned()),
             Self::EarlyShards => Some("leave out `stop_early`, or run it whole".to_owned()),
             Self::Journal(error) => error.hint().map(str::to_owned),

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use retrace_env::{CallError, Dispatch, Environment, RestoreError, Restored, ToolOutput, Toolbox};
 use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_events::{Boundary, History, panic_text};
-use retrace_model::{Answer, Model, ModelError, Prompt, Rules, Sleep};
+use retrace_model::{Answer, Model, ModelError, Prices, Prompt, Rules, Sleep};
 use retrace_strategies::{BadSetting, Business, CompactContext, CompactError, Compacted, Strategy};
 use tokio::time::timeout;
 
@@ -75,6 +75,10 @@ impl<M: Model> Model for Timed<M> {
 
     fn rules(&self) -> Rules {
         self.inner.rules()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.inner.prices()
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {

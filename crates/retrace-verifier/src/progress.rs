@@ -1,7 +1,7 @@
 //! What a verification tells while it runs.
 
-use retrace_events::{EndReason, RolloutKey};
-use retrace_score::{Compaction, ReplayFidelity, Spend};
+use retrace_events::{EndReason, RolloutKey, Spend};
+use retrace_score::{Compaction, ReplayFidelity};
 
 /// One thing that has just happened.
 #[derive(Clone, Debug)]

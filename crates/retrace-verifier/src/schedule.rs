@@ -10,9 +10,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use retrace_env::check_rebuilds;
-use retrace_events::{Arm, EndReason, History, Rollout, RolloutKey};
+use retrace_events::{Arm, EndReason, History, Rollout, RolloutKey, Spend};
 use retrace_journal::{Record, WorldRecord};
-use retrace_score::{BoundaryOutcome, Spend, Unfinished};
+use retrace_score::{BoundaryOutcome, Unfinished};
 use retrace_strategies::go_on;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -283,7 +283,7 @@ impl<'a> Schedule<'a> {
     fn rolled_out(&mut self, site: usize, key: RolloutKey, rollout: Rollout) {
         // However it ended, nobody waits for its answer any more.
         self.follow(site, key.arm.clone());
-        self.spent.add(Spend::of(&rollout));
+        self.spent.add(rollout.spend);
         if let Some(stop) = self.breaker.add(&rollout) {
             self.stop(stop);
         }

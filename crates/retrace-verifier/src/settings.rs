@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use retrace_env::Environment;
-use retrace_events::Recording;
 use retrace_events::cuts::Spacing;
 use retrace_events::tokens::{FourCharacters, TokenCounter};
+use retrace_events::{Dollars, Recording, Spend};
 use retrace_model::Backoff;
-use retrace_score::{EnvironmentKind, Judging, MAX_HORIZON, Spend};
+use retrace_score::{EnvironmentKind, Judging, MAX_HORIZON};
 use serde_json::Value;
 
 use crate::error::VerifyError;
@@ -56,13 +56,16 @@ pub struct Settings {
 pub struct SpendLimit {
     /// Tokens, of requests and answers together.
     pub tokens: Option<u64>,
+    /// Dollars. Needs models whose prices are known.
+    pub dollars: Option<Dollars>,
 }
 
 impl SpendLimit {
     /// The limit that is reached, if one is.
     pub(crate) fn reached_by(&self, spent: &Spend) -> Option<String> {
         let tokens = self.tokens.filter(|&limit| spent.total_tokens() >= limit);
-        tokens.map(|limit| format!("{limit} tokens"))
+        let dollars = self.dollars.filter(|&limit| spent.dollars.is_some_and(|spent| spent >= limit));
+        tokens.map(|limit| format!("{limit} tokens")).or_else(|| dollars.map(|limit| limit.to_string()))
     }
 }
 

@@ -170,6 +170,16 @@ impl Verifier {
                 return Err(VerifyError::UnknownModel { strategy: strategy.clone(), model: name.to_owned() });
             }
         }
+        if settings.spend_limit.dollars.is_some() {
+            let asked = strategies
+                .values()
+                .flat_map(|strategy| strategy.models())
+                .filter_map(|name| self.other_models.get(name));
+            let unpriced = std::iter::once(&self.model).chain(asked).find(|model| model.prices().is_none());
+            if let Some(model) = unpriced {
+                return Err(VerifyError::PriceUnknown { model: model.name().to_owned() });
+            }
+        }
         if self.groups.iter().any(|group| group.cuts.as_ref().is_some_and(Vec::is_empty)) {
             return Err(VerifyError::NoCuts);
         }

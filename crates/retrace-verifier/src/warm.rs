@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use retrace_env::{CallError, Dispatch, ToolOutput, Toolbox};
 use retrace_events::Arm;
-use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt, Rules};
+use retrace_model::{Answer, BoxFuture, Model, ModelError, Prices, Prompt, Rules};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Whom to tell, once.
@@ -43,6 +43,10 @@ impl Model for WarmingModel<'_> {
 
     fn rules(&self) -> Rules {
         self.model.rules()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.model.prices()
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {

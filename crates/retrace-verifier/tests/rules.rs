@@ -8,6 +8,8 @@ mod chains;
 mod early;
 #[path = "rules/memory.rs"]
 mod memory;
+#[path = "rules/journal.rs"]
+mod journal;
 #[path = "rules/refusals.rs"]
 mod refusals;
 
@@ -545,7 +547,8 @@ impl retrace_env::Environment for Broken {
 
 #[test]
 fn an_environment_that_panics_costs_its_rollouts() {
-    let verification = run(Verifier::new(Arc::<Counting>::default(), settings())
+    let settings = Settings { give_up_after: usize::MAX, ..settings() };
+    let verification = run(Verifier::new(Arc::<Counting>::default(), settings)
         .strategy("tail", Arc::new(TailWindow::new(2)))
         .group(Group::new([recording("a", 6)], Arc::new(Broken)))
         .group(Group::new([recording("b", 6)], Arc::new(fresh_counters()))));

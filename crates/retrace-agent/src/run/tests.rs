@@ -7,8 +7,8 @@ use futures_core::future::BoxFuture;
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 use retrace_env::{FnTool, NoArguments, ToolOutput};
 use retrace_events::tokens::Tokens;
-use retrace_events::{Event, Outcome, Part, Response, ToolCall, ToolResult, Usage};
-use retrace_model::{Answer, ModelError, Prompt, ScriptedModel, Step};
+use retrace_events::{Dollars, Event, Outcome, Part, Response, ToolCall, ToolResult, Usage};
+use retrace_model::{Answer, ModelError, Priced, Prices, Prompt, ScriptedModel, Step};
 use retrace_strategies::{
     Compactor, FallbackCompaction, OnRequest, Strategy, Summarize, SummarizingCompaction, TailWindow,
 };
@@ -293,13 +293,52 @@ fn a_run_goes_on_where_a_compaction_fails_and_what_it_cost_is_an_event_of_the_ru
     let toolbox = toolbox(&ran);
     let run = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
     let (rollout, history) = pollster::block_on(run.execute(&ToolLoop::compacting(compactor)));
-    assert_eq!((rollout.end, rollout.actions.len(), rollout.input_tokens), (EndReason::Answer, 2, 16));
+    assert_eq!((rollout.end, rollout.actions.len(), rollout.spend.input_tokens), (EndReason::Answer, 2, 16));
     let lengths: Vec<_> = model.asked().iter().map(|asked| asked.events.len()).collect();
     // The failed summary leaves three events to answer, the other one its summary, two events and what it cost.
     assert_eq!(lengths, [1, 1, 3, 1, 4]);
     let kinds: Vec<_> = shown.lock().unwrap().iter().map(Event::kind).collect();
     assert_eq!(kinds, ["response", "tool_results", "usage", "response", "tool_results", "usage", "response"]);
     assert_eq!(history.unwrap().n_counting(), 4);
+}
+
+fn one_price(input: f64, output: f64) -> Prices {
+    Prices { input, output, cache_read: None, cache_write: None }
+}
+
+#[test]
+fn each_call_costs_what_the_model_costs_that_was_asked() {
+    let spent = |content: Vec<Part>, input_tokens| {
+        let usage =
+            Usage { input_tokens, output_tokens: 1, cache_read_tokens: Some(input_tokens / 2), ..Usage::default() };
+        Step::from(Response { content, usage: Some(usage), ..Response::default() })
+    };
+    let work = || vec![Part::from(retrace_events::PartBody::ToolCall(call("work")))];
+    let run_with = |own: Option<Prices>, other: Option<Prices>| {
+        let script = ScriptedModel::new([spent(work(), 100), spent(work(), 200), spent(vec![Part::text("done")], 300)]);
+        let (notes, ran) = (ScriptedModel::new([spent(vec![Part::text("so far")], 1000)]), Arc::default());
+        let model: Box<dyn Model> = match own {
+            Some(prices) => Box::new(Priced::new(script, prices)),
+            None => Box::new(script),
+        };
+        let notes: Arc<dyn Model> = match other {
+            Some(prices) => Arc::new(Priced::new(notes, prices)),
+            None => Arc::new(notes),
+        };
+        let strategy = Summarize { model: Some("notes".to_owned()), ..Summarize::new(2) };
+        let tool_loop = ToolLoop::compacting(Compactor::new(Arc::new(strategy)).max_events(4)).model("notes", notes);
+        let toolbox = toolbox(&ran);
+        let (rollout, _) = pollster::block_on(run(&*model, &toolbox, Budget::default()).execute(&tool_loop));
+        assert_eq!((rollout.end, rollout.n_answers), (EndReason::Answer, 3));
+        rollout.spend
+    };
+    let spend = run_with(Some(one_price(2.0, 10.0)), Some(one_price(1.0, 5.0)));
+    assert_eq!((spend.n_model_calls, spend.input_tokens, spend.output_tokens), (4, 1600, 4));
+    assert_eq!((spend.cache_read_tokens, spend.cache_write_tokens), (Some(800), None));
+    // 600 · 2 + 3 · 10 of the agent's own model, and 1000 · 1 + 1 · 5 of the other, in millionths of a dollar.
+    assert_eq!(spend.dollars, Some(Dollars::from_nanos(2_235_000)));
+    assert_eq!(run_with(Some(one_price(2.0, 10.0)), None).dollars, None, "what one of them costs is not known");
+    assert_eq!(run_with(None, Some(one_price(1.0, 5.0))).dollars, None);
 }
 
 #[test]
@@ -416,7 +455,7 @@ fn a_model_that_was_sent_something_else_is_no_answer() {
     let (rollout, _) = pollster::block_on(run(&Cut, &toolbox, Budget::default()).execute(&ToolLoop::default()));
     let message = "unusable answer: the model was not sent the history that it was to answer";
     assert!(matches!(&rollout.end, EndReason::Failed(failure) if failure.message.ends_with(message)), "{rollout:?}");
-    assert_eq!((rollout.n_answers, rollout.input_tokens), (0, 7), "it cost what it cost");
+    assert_eq!((rollout.n_answers, rollout.spend.input_tokens), (0, 7), "it cost what it cost");
 
     let model = ScriptedModel::new(["done"]);
     let (rollout, _) = pollster::block_on(run(&model, &toolbox, Budget::default()).execute(&ToolLoop::default()));
@@ -464,16 +503,17 @@ fn responses_of_the_agents_own_model_are_booked_within_the_budget() {
     let live = Run { observer: Some(&observer), ..run(&model, &toolbox, Budget::default()) };
     let (rollout, history) = pollster::block_on(live.execute(&Reporting { n_responses: 2 }));
     assert_eq!((rollout.actions.len(), rollout.n_answers, &rollout.end), (4, 2, &EndReason::Answer));
+    assert_eq!(rollout.spend.dollars, None, "nobody knows what the agent's own model costs");
     let blocked: Vec<_> = rollout.actions.iter().map(|action| action.is_blocked()).collect();
     assert_eq!(blocked, [false, true, false, true]);
-    assert_eq!((rollout.input_tokens, rollout.output_tokens), (20, 2));
+    assert_eq!((rollout.spend.input_tokens, rollout.spend.output_tokens), (20, 2));
     assert_eq!(rollout.sent, Some(History::from(vec![Event::request("go")]).sent_hash()));
     assert!(history.unwrap().events().skip(1).eq(&*shown.lock().unwrap()), "{shown:?}");
 
     let short = run(&model, &toolbox, Budget::actions(1));
     let (rollout, _) = pollster::block_on(short.execute(&Reporting { n_responses: 2 }));
     assert_eq!((rollout.actions.len(), rollout.n_answers, rollout.end), (2, 1, EndReason::Budget));
-    assert_eq!(rollout.input_tokens, 20, "what was spent is told, whether or not it was allowed");
+    assert_eq!(rollout.spend.input_tokens, 20, "what was spent is told, whether or not it was allowed");
 }
 
 /// An agent that answers one of two calls of each response, and then says something.

@@ -1,6 +1,7 @@
 //! The agent and its models as a configuration has them.
 
 use retrace_command::ProgramConfig;
+use retrace_model::Prices;
 use retrace_rig::RigConfig;
 use retrace_strategies::OnRequest;
 use serde::de::{Deserialize, Deserializer, Error};
@@ -65,13 +66,20 @@ pub(crate) struct SimulatedConfig {
     pub(crate) model: String,
     pub(crate) temperature: Option<f64>,
     pub(crate) summary_loss: Option<f64>,
+    /// What its tokens are said to cost, to see what a real model's would.
+    pub(crate) prices: Option<Prices>,
 }
 
 impl ModelConfig {
     /// A model with nothing set.
     pub(crate) fn new(model: &str) -> Self {
         if model.starts_with("sim:") {
-            Self::Simulated(SimulatedConfig { model: model.to_owned(), temperature: None, summary_loss: None })
+            Self::Simulated(SimulatedConfig {
+                model: model.to_owned(),
+                temperature: None,
+                summary_loss: None,
+                prices: None,
+            })
         } else if model.contains(':') {
             Self::Provider(Box::new(RigConfig::new(model)))
         } else {

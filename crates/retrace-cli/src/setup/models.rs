@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
-use retrace_model::{Answer, BoxFuture, Cassette, CassetteRecorder, Model, ModelError, Prompt};
+use retrace_model::{Answer, BoxFuture, Cassette, CassetteRecorder, Model, ModelError, Prices, Prompt};
 use retrace_report::counted;
-use retrace_rig::{Prices, RigConfig, RigModel};
+use retrace_rig::{RigConfig, RigModel};
 use retrace_verifier::Settings;
 use tokio::time::{sleep, timeout};
 

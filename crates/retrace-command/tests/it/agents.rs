@@ -70,7 +70,7 @@ fn a_spent_budget_ends_the_run_and_not_the_program() {
             let runs = (1..=4).map(|horizon| run(&agent, &model, Budget::actions(horizon)));
             for (horizon, (rollout, _)) in (1..).zip(join_all(runs).await) {
                 assert_eq!((rollout.actions.len(), &rollout.end), (horizon, &EndReason::Budget));
-                assert_eq!((rollout.n_answers as usize, rollout.input_tokens), (horizon, 7 * horizon as u64));
+                assert_eq!((rollout.n_answers as usize, rollout.spend.input_tokens), (horizon, 7 * horizon as u64));
             }
         }
     });

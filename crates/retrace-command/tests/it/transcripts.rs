@@ -4,7 +4,6 @@ use retrace_agent::{Budget, Run};
 use retrace_command::protocol::{FromProgram, ToProgram};
 use retrace_command::{CommandAgent, CommandEnvironment, CommandStrategy};
 use retrace_env::{BoxFuture, CallError, Dispatch, Environment, ToolOutput, Toolbox};
-use retrace_events::tokens::Tokens;
 use retrace_events::{EndReason, Event, Extra, History, Outcome, Part, Response, ToolSpec, Usage};
 use retrace_model::{ScriptedModel, Step};
 use retrace_strategies::{AskModel, CompactContext, Compacted, Strategy};
@@ -59,8 +58,7 @@ fn the_strategy() {
         let Compacted::Changed(kept) = strategy.compact(&history, &mut cx).await.unwrap() else { panic!() };
         assert_eq!(kept.events().map(Event::kind).collect::<Vec<_>>(), ["summary", "response", "tool_results"]);
         let spend = cx.spend();
-        assert_eq!((spend.n_model_calls, spend.usage.input_tokens, spend.usage.output_tokens), (2, 25, 6));
-        assert!(spend.question_tokens > Tokens(0));
+        assert_eq!((spend.n_model_calls, spend.input_tokens, spend.output_tokens), (2, 25, 6));
 
         let short = History::from(vec![task]);
         assert_eq!(strategy.compact(&short, &mut cx).await.unwrap(), Compacted::Unchanged);
@@ -102,7 +100,7 @@ fn the_agent() {
         let (rollout, history) = run.execute(&agent).await;
         assert_eq!(rollout.end, EndReason::Answer, "{rollout:?}");
         assert_eq!(rollout.actions.iter().map(|action| action.name()).collect::<Vec<_>>(), ["check", "chekc"]);
-        assert_eq!((rollout.n_answers, rollout.input_tokens, rollout.output_tokens), (2, 80, 14));
+        assert_eq!((rollout.n_answers, rollout.spend.input_tokens, rollout.spend.output_tokens), (2, 80, 14));
         assert_eq!(rollout.sent, Some(sent));
         let kinds: Vec<_> = history.unwrap().events().map(Event::kind).collect();
         assert_eq!(kinds, ["request", "response", "tool_results", "request", "response"]);

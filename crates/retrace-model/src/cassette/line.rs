@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
 use crate::model::{Answer, ModelError};
+use crate::prices::Prices;
 use crate::rules::Rules;
 
 /// The version of the cassettes that this crate reads and writes.
@@ -20,7 +21,12 @@ pub(super) enum Line {
     /// The first line.
     Cassette { version: u32 },
     /// A model that is asked.
-    Model { name: String, rules: Rules },
+    Model {
+        name: String,
+        rules: Rules,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prices: Option<Prices>,
+    },
     /// Something that requests are made of: instructions, a list of tools, or an event as it is sent.
     Piece { n: u32, is: Box<RawValue> },
     /// Histories, each one event longer than the one before: `first` is `after` and the first of the events, the next
@@ -28,6 +34,13 @@ pub(super) enum Line {
     History { first: u32, after: u32, events: Vec<u32> },
     /// A request and what came of it.
     Answer(AnswerLine),
+}
+
+/// What is known of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Known {
+    pub(super) rules: Rules,
+    pub(super) prices: Option<Prices>,
 }
 
 /// A request and what came of it.

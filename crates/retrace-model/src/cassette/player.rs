@@ -10,9 +10,10 @@ use retrace_events::codec::Lines;
 use thiserror::Error;
 
 use super::index::{EMPTY, Index, Key, Seen, canonical, instructions_text, tools_text};
-use super::line::{AnswerLine, CASSETTE_VERSION, Line, Outcome};
+use super::line::{AnswerLine, CASSETTE_VERSION, Known, Line, Outcome};
 use super::nearest::{Asked, Nearest};
 use crate::model::{Answer, Model, ModelError};
+use crate::prices::Prices;
 use crate::prompt::Prompt;
 use crate::quote::quoted;
 use crate::rules::Rules;
@@ -28,7 +29,7 @@ pub struct Cassette {
 pub(super) struct Tape {
     pub(super) file: String,
     pub(super) index: Index,
-    pub(super) models: IndexMap<String, Rules>,
+    pub(super) models: IndexMap<String, Known>,
     pub(super) answers: Vec<Kept>,
     /// The answers to each request, in the order they came.
     by_key: HashMap<Key, Vec<usize>>,
@@ -209,7 +210,7 @@ impl Tape {
     fn add(&mut self, line: Line, number: usize) -> Result<(), CassetteFlaw> {
         match line {
             Line::Cassette { .. } => return Err(CassetteFlaw::BadLine { message: "a second first line".to_owned() }),
-            Line::Model { name, rules } => drop(self.models.insert(name, rules)),
+            Line::Model { name, rules, prices } => drop(self.models.insert(name, Known { rules, prices })),
             Line::Piece { n, is } => {
                 in_order(self.index.n_pieces(), n)?;
                 let text = canonical(is.get());
@@ -326,13 +327,23 @@ struct Playing {
     name: String,
 }
 
+impl Playing {
+    fn known(&self) -> Known {
+        self.tape.models.get(&self.name).copied().unwrap_or_default()
+    }
+}
+
 impl Model for Playing {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn rules(&self) -> Rules {
-        self.tape.models.get(&self.name).copied().unwrap_or_default()
+        self.known().rules
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.known().prices
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {

@@ -8,8 +8,9 @@ use futures_core::future::BoxFuture;
 use serde_json::value::RawValue;
 
 use super::index::{EMPTY, Index, Seen, instructions_text, tools_text};
-use super::line::{AnswerLine, CASSETTE_VERSION, Line, Outcome};
+use super::line::{AnswerLine, CASSETTE_VERSION, Known, Line, Outcome};
 use crate::model::{Answer, Model, ModelError};
+use crate::prices::Prices;
 use crate::prompt::Prompt;
 use crate::rules::Rules;
 
@@ -29,7 +30,7 @@ struct Tape {
     sink: Box<dyn Write + Send>,
     index: Index,
     seen: Seen<u32>,
-    models: HashMap<String, Rules>,
+    models: HashMap<String, Known>,
     failure: Option<String>,
 }
 
@@ -54,7 +55,7 @@ impl CassetteRecorder {
     ///
     /// Put it around [`Retry`](crate::Retry) and time limits, not inside.
     pub fn around(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
-        self.with(|tape| tape.add_model(model.name(), model.rules()));
+        self.with(|tape| tape.add_model(model.name(), Known { rules: model.rules(), prices: model.prices() }));
         Arc::new(Recorded { model, recorder: self.clone() })
     }
 
@@ -87,6 +88,10 @@ impl Model for Recorded {
         self.model.rules()
     }
 
+    fn prices(&self) -> Option<Prices> {
+        self.model.prices()
+    }
+
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         Box::pin(async move {
             self.recorder.check()?;
@@ -115,9 +120,10 @@ impl Drop for Waiting<'_> {
 }
 
 impl Tape {
-    fn add_model(&mut self, name: &str, rules: Rules) {
-        if self.models.insert(name.to_owned(), rules) != Some(rules) {
-            self.keep(&[Line::Model { name: name.to_owned(), rules }]);
+    fn add_model(&mut self, name: &str, known: Known) {
+        if self.models.insert(name.to_owned(), known) != Some(known) {
+            let Known { rules, prices } = known;
+            self.keep(&[Line::Model { name: name.to_owned(), rules, prices }]);
         }
     }
 

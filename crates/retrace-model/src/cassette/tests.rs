@@ -16,7 +16,7 @@ use retrace_events::{
 };
 
 use super::{Cassette, CassetteRecorder};
-use crate::{Answer, Model, ModelError, Prompt, Rules, ScriptedModel, Step};
+use crate::{Answer, Model, ModelError, Priced, Prices, Prompt, Rules, ScriptedModel, Step};
 
 /// A sink to look into.
 #[derive(Clone, Default)]
@@ -425,17 +425,21 @@ fn an_answer_that_nobody_waited_for_is_kept_as_that() {
 }
 
 #[test]
-fn a_model_comes_back_with_its_name_and_rules() {
+fn a_model_comes_back_with_its_name_rules_and_prices() {
     let file = File::default();
     let recorder = CassetteRecorder::new(file.clone()).unwrap();
     let strict = Arc::new(Named("strict", Rules::strict(), ScriptedModel::default()));
     assert_eq!(recorder.around(strict).rules(), Rules::strict());
     recorder.around(named("a", Vec::new()));
     recorder.around(named("a", Vec::new()));
+    let prices = Prices { input: 0.1, output: 0.7, cache_read: Some(0.01), cache_write: None };
+    let priced: Arc<dyn Model> = Arc::new(Priced::new(named("priced", Vec::new()), prices));
+    assert_eq!(recorder.around(priced).prices(), Some(prices));
     let cassette = file.cassette();
     assert_eq!((cassette.model("strict").name(), cassette.model("strict").rules()), ("strict", Rules::strict()));
-    assert_eq!(cassette.model("a").rules(), Rules::default());
-    assert_eq!(file.text().lines().count(), 3);
+    assert_eq!((cassette.model("a").rules(), cassette.model("a").prices()), (Rules::default(), None));
+    assert_eq!(cassette.model("priced").prices(), Some(prices));
+    assert_eq!(file.text().lines().count(), 4);
 }
 
 #[test]

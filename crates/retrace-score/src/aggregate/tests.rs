@@ -21,11 +21,15 @@ fn rollout(line: &str) -> Rollout {
         Some(error) => EndReason::Failed(Failure { stage: Stage::Model, message: error.to_owned() }),
     };
     let actions = calls.split_whitespace().map(action).collect();
-    Rollout { actions, end, n_answers: 1, input_tokens: 100, output_tokens: 10, sent: None }
+    Rollout { actions, end, n_answers: 1, spend: spend(1, 100, 10), sent: None }
+}
+
+fn spend(n_model_calls: u64, input_tokens: u64, output_tokens: u64) -> Spend {
+    Spend { n_model_calls, input_tokens, output_tokens, ..Spend::default() }
 }
 
 fn ran(compaction: Compaction, post: &[&str]) -> StrategyOutcome {
-    let spend = Spend { n_model_calls: 1, input_tokens: 50, output_tokens: 5 };
+    let spend = spend(1, 50, 5);
     StrategyOutcome { compaction, lost_task: false, spend, post: post.iter().map(|line| rollout(line)).collect() }
 }
 
@@ -234,8 +238,8 @@ fn sizes_are_told_apart_by_what_is_left() {
     let s = &report.strategies["s"];
     assert_eq!((s.n_emptied, s.n_grown, s.n_unchanged), (1, 1, 0));
     assert_eq!(s.kept, Some(exact("101/200")));
-    assert_eq!(s.spend, Spend { n_model_calls: 4, input_tokens: 200, output_tokens: 20 });
-    assert_eq!(s.post.spend, Spend { n_model_calls: 4, input_tokens: 400, output_tokens: 40 });
+    assert_eq!(s.spend, spend(4, 200, 20));
+    assert_eq!(s.post.spend, spend(4, 400, 40));
 }
 
 #[test]

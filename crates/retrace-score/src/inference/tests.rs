@@ -1,14 +1,14 @@
 //! From rollouts to verdicts.
 
 use indexmap::IndexMap;
-use retrace_events::{Action, EndReason, Outcome, Rollout};
+use retrace_events::{Action, EndReason, Outcome, Rollout, Spend};
 use retrace_stats::{Arms, Exact, rollout_permutation_test};
 use serde_json::Value;
 
 use super::{ChannelInference, verdict_words};
 use crate::{
     BoundaryOutcome, Compaction, EarlyStop, EnvironmentKind, ExecutedCalls, Judging, Margins, RecordingFacts, Report,
-    Scope, Spend, StrategyOutcome, Unit, Verdict, Verification,
+    Scope, StrategyOutcome, Unit, Verdict, Verification,
 };
 
 const HORIZON: usize = 5;
@@ -19,14 +19,7 @@ fn rollout(wasted: u64, stopped: bool) -> Rollout {
     let rest = if stopped { 0 } else { HORIZON as u64 - wasted };
     let worked = (0..rest).map(|n| Action::new(format!("worked{n}"), "{}", Outcome::Ok, None));
     let end = if stopped { EndReason::Answer } else { EndReason::Budget };
-    Rollout {
-        actions: blocked.chain(worked).collect(),
-        end,
-        n_answers: 1,
-        input_tokens: 0,
-        output_tokens: 0,
-        sent: None,
-    }
+    Rollout { actions: blocked.chain(worked).collect(), end, n_answers: 1, spend: Spend::default(), sent: None }
 }
 
 fn rollouts(value: &Value) -> Vec<Rollout> {

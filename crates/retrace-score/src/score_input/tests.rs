@@ -109,8 +109,36 @@ fn a_rollout_says_how_it_ended() {
             EndReason::OffTheRecord { call: "f({})".to_owned() }
         ]
     );
-    assert_eq!(verification.boundaries[0].pre[1].input_tokens, 9);
+    assert_eq!(verification.boundaries[0].pre[1].spend.input_tokens, 9);
     assert_eq!(verification.samples, 4);
+}
+
+#[test]
+fn what_was_spent_may_be_said_and_cached_tokens_are_part_of_the_input() {
+    let rollout = r#""n_answers": 2, "input_tokens": 9, "output_tokens": 4"#;
+    let verification = read(&format!(
+        r#""history": [], "pre": [
+            {{"actions": [], {rollout}, "n_model_calls": 3, "cache_read_tokens": 5, "cache_write_tokens": 4, "dollars": 0.25}},
+            {{"actions": [], {rollout}}}
+        ], "strategies": {{
+            "a": {{"unchanged": true}},
+            "b": {{"unchanged": true, "spend": {{"n_model_calls": 1, "dollars": 0.5}}}}
+        }}"#
+    ));
+    let boundary = &verification.boundaries[0];
+    let [told, silent] = [0, 1].map(|sample| boundary.pre[sample].spend);
+    let least = Spend { n_model_calls: 2, input_tokens: 9, output_tokens: 4, dollars: None, ..Spend::default() };
+    assert_eq!(silent, least);
+    let (cache_read_tokens, cache_write_tokens, dollars) = (Some(5), Some(4), Dollars::new(0.25));
+    assert_eq!(told, Spend { n_model_calls: 3, cache_read_tokens, cache_write_tokens, dollars, ..least });
+    let dollars = ["a", "b"].map(|name| boundary.strategies[name].spend.dollars);
+    assert_eq!(dollars, [Dollars::new(0.0), Dollars::new(0.5)]);
+
+    let pre =
+        |fields: &str| file(&format!(r#""history": [], "strategies": {{}}, "pre": [{{"actions": [], {fields}}}]"#));
+    let more = "`boundaries[0].pre[0]`: has more cached tokens than `input_tokens`, of which they are a part";
+    refused(&pre(r#""input_tokens": 9, "cache_read_tokens": 5, "cache_write_tokens": 5"#), more);
+    refused(&pre(r#""dollars": -0.5"#), "`boundaries[0].pre[0]`");
 }
 
 #[test]

@@ -181,7 +181,7 @@ proptest! {
 
 /// A rollout with the token counts of another: a shorter context costs less.
 fn pre_with_tokens_of(pre: &Rollout, post: &Rollout) -> Rollout {
-    Rollout { input_tokens: post.input_tokens, sent: post.sent, ..pre.clone() }
+    Rollout { spend: post.spend, sent: post.sent, ..pre.clone() }
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use retrace_events::tokens::Tokens;
-use retrace_events::{Event, History};
+use retrace_events::{Event, History, Spend};
 use tracing::warn;
 
 use super::span::{Cause, trace};
 use super::{Compactor, Outcome, Pass, usage_event};
-use crate::context::{CompactContext, Spend};
+use crate::context::CompactContext;
 use crate::strategy::{CompactError, Compacted, Strategy};
 
 /// So many run at once, for a compactor and all its clones.
@@ -84,10 +84,10 @@ impl EarlyStart {
     /// What it asked of models is given back as an event for the loop to keep in its record, whatever becomes of what was
     /// left; no pass of the compactor accounts for it again.
     pub async fn run(self, cx: &mut CompactContext<'_>) -> Option<Event> {
-        let earlier = cx.spend().clone();
+        let earlier = cx.spend();
         let compacted = self.strategy.compact(&self.copy, cx).await;
         *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(compacted);
-        usage_event(&cx.spend().since(&earlier))
+        usage_event(cx.spend().since(earlier))
     }
 }
 

@@ -254,7 +254,7 @@ fn a_wish_is_granted_once_before_the_next_request_with_its_focus_and_within_its_
     let look = |compactor: &mut Compactor, history: &mut History| {
         let mut cx = CompactContext::new(&asked, 0);
         let pass = pollster::block_on(compactor.before_request(history, &mut cx));
-        assert_eq!(cx.spend(), &pass.spend);
+        assert_eq!(cx.spend(), pass.spend);
         pass
     };
     let mut history = long(4);

@@ -5,7 +5,7 @@ use retrace_score::{Judging, Report, Verdict};
 use super::*;
 
 /// Goes on counting while it knows that it is to count, and ends its turn when it does not.
-struct Forgetful;
+pub(crate) struct Forgetful;
 
 impl Model for Forgetful {
     fn name(&self) -> &str {
