@@ -68,7 +68,7 @@ fn a_run_that_was_cut_off_anywhere_goes_on_to_the_same_report() {
         let bytes = fs::read(whole.join("journal.jsonl")).unwrap();
         let lines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index + 1);
         let ends: Vec<_> = [0].into_iter().chain(lines).collect();
-        let step = if retrace_testing::is_slow() { 1 } else { 11 };
+        let step = retrace_testing::cases(11, 1) as usize;
         for (number, window) in ends.windows(2).enumerate().step_by(step) {
             // At the end of a record, and in the middle of the next.
             for n_bytes in [window[0], (window[0] + window[1]) / 2] {
