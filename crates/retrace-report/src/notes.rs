@@ -4,8 +4,8 @@ mod reference;
 mod verdicts;
 
 use retrace_score::{
-    Aggregate, ArmReport, BoundaryReport, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport,
-    Side, StrategyReport, Unscored,
+    Aggregate, ArmReport, BoundaryReport, EnvironmentKind, ErrorCount, Failed, Key, RecordingFacts, Report,
+    RolloutReport, Side, StrategyReport, Unscored,
 };
 use retrace_stats::Exact;
 
@@ -30,6 +30,7 @@ pub(crate) fn notes(report: &Report, horizon: usize, style: Style) -> Vec<String
     notes.extend(left_out(report));
     notes.extend(unusable_boundaries(report));
     notes.extend(chained(report));
+    notes.extend(refetch_by(report));
     if style == Style::Verdict {
         notes.extend(verdicts::notes(report, horizon));
     }
@@ -93,6 +94,16 @@ fn chained(report: &Report) -> Option<String> {
     let chained = "Chained: at each boundary a strategy had run at every earlier one of the recording, each time on what it \
                    had left and what the run added since. kept is of the raw history, cache of what it was given.";
     report.chain.then(|| chained.to_owned())
+}
+
+/// What counts as a refetch, where it is not the usual rule.
+fn refetch_by(report: &Report) -> Option<String> {
+    match report.judging.refetch_by {
+        Key::Call => None,
+        Key::Tool => {
+            Some("refetch counts each call of a tool that was called before, whatever its arguments.".to_owned())
+        }
+    }
 }
 
 fn no_boundary(report: &Report) -> String {

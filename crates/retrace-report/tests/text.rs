@@ -7,7 +7,7 @@ use retrace_events::tokens::Tokens;
 use retrace_events::{Action, EndReason, Failure, History, Outcome, Rollout, Stage};
 use retrace_report::{COLUMNS, Look, NoSuchHorizon, RowOutcome, Style, View, json, printable, text};
 use retrace_score::{
-    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, PValue, RecordingFacts, RecordingLength,
+    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, Key, PValue, RecordingFacts, RecordingLength,
     ReplayDifference, ReplayFidelity, Report, Scope, Size, Spend, StrategyOutcome, UnusableRecording, Verification,
 };
 use unicode_width::UnicodeWidthStr;
@@ -458,6 +458,17 @@ proptest! {
             prop_assert_eq!(printable(line), line);
         }
     }
+}
+
+#[test]
+fn a_rule_of_refetch_that_is_not_the_usual_one_is_told() {
+    let told = |refetch_by| {
+        let one = boundary("r", 9, &["a b"], [("tail", compacted(10, &["a a"]))]);
+        let mut verification = verification(&["tail"], vec![one]);
+        verification.judging.refetch_by = refetch_by;
+        in_both_styles(verification).map(|shown| shown.contains("refetch counts each call of a tool"))
+    };
+    assert_eq!((told(Key::Call), told(Key::Tool)), ([false; 2], [true; 2]));
 }
 
 #[test]

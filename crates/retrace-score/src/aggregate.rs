@@ -11,7 +11,7 @@ use retrace_stats::{
     sign_flip_test,
 };
 
-use crate::burden::{Burdens, Key};
+use crate::burden::Burdens;
 use crate::delta::{ArmMeans, Channels, HorizonScore, Score, Side, Unscored, burdens, score_arms};
 use crate::errors::{Place, Tally};
 use crate::inference::Judged;
@@ -114,10 +114,10 @@ fn check(verification: &Verification) -> Result<(), ReportError> {
 /// A boundary with its scores.
 fn score(outcome: BoundaryOutcome, verification: &Verification) -> BoundaryReport {
     let BoundaryOutcome { recording, cut, executed, executed_calls, pre_size, unusable, pre, strategies } = outcome;
-    let pre_burdens = burdens(&pre, &executed_calls, Key::Call);
+    let pre_burdens = burdens(&pre, &executed_calls, verification.judging.refetch_by);
     let strategies = strategies.into_iter().map(|(name, outcome)| {
         let StrategyOutcome { compaction, lost_task, spend, post } = outcome;
-        let post_burdens = burdens(&post, &executed_calls, Key::Call);
+        let post_burdens = burdens(&post, &executed_calls, verification.judging.refetch_by);
         let is_control = verification.control.as_ref() == Some(&name);
         let scores = (1..=verification.horizon).map(|horizon| {
             let score = match compaction {

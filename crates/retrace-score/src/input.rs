@@ -266,6 +266,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::burden::Key;
     use crate::judging::{Margins, Unit};
 
     /// Reads back what is written, and refuses it with one more field in any of its objects.
@@ -353,6 +354,7 @@ mod tests {
             familywise: true,
             pooled_baseline: true,
             stop_early: true,
+            refetch_by: Key::Tool,
         };
         for (model, judging) in [(None, Judging::default()), (Some("sim:shopkeeper".to_owned()), judging)] {
             check(&Verification {

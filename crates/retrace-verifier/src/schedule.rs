@@ -171,7 +171,10 @@ struct Looks {
 impl Looks {
     fn new(setup: &Setup, control: Option<&str>) -> Self {
         let judged = setup.strategies.keys().filter(|name| control != Some(name)).cloned();
-        Self { early: EarlyStop::new(judged, setup.settings.horizon), recording: None }
+        Self {
+            early: EarlyStop::new(judged, setup.settings.horizon, setup.settings.judging.refetch_by),
+            recording: None,
+        }
     }
 
     /// Whether a boundary is of the recording that is at work.
