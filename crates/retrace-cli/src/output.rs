@@ -1,11 +1,13 @@
 //! What goes to stdout and stderr.
 
-use std::io::{Write, stdout};
+use std::io::{BufWriter, Write, stdout};
+use std::mem;
 
 use anyhow::Result;
-use retrace_events::EndReason;
-use retrace_report::{Look, NoSuchHorizon, Style, View, counted, json, printable, text};
-use retrace_score::{Margins, Report, RolloutReport, Scope, StrategyReport, Verdict, Verification};
+use retrace_report::{Look, NoSuchHorizon, Style, View, counted, printable, text, write_report};
+use retrace_score::{
+    BoundaryFacts, BoundaryReport, Margins, Report, Reporter, Scope, StrategyReport, Verdict, Verification,
+};
 
 use crate::args::{OutputArgs, ScopeArg, StyleArg};
 use crate::config::MarginConfig;
@@ -34,24 +36,41 @@ pub(crate) fn note(text: &str) {
 
 /// Makes the report of a verification, prints it, and says whether anything was scored, at any horizon, by more than
 /// what rollouts that broke had finished.
-pub(crate) fn report(verification: Verification, args: &OutputArgs) -> Result<Exit> {
-    let report = Report::new(verification)?;
+pub(crate) fn report(mut verification: Verification, args: &OutputArgs) -> Result<Exit> {
+    let boundaries = mem::take(&mut verification.boundaries);
+    let mut reporter = Reporter::new(verification)?;
+    let mut scored = Vec::new();
+    for boundary in boundaries {
+        let boundary = reporter.add(boundary)?;
+        // Only the JSON has rollouts.
+        if args.json {
+            scored.push(boundary);
+        }
+    }
+    let report = reporter.finish();
     let view = View::of(&report, args.look())?;
-    print(&if args.json { json(&report) } else { text(&view) })?;
-    let rollouts = || {
-        report.boundaries.iter().flat_map(|boundary| {
-            boundary.pre.iter().chain(boundary.strategies.values().flat_map(|strategy| &strategy.post))
-        })
-    };
-    let broke = |rollout: &&RolloutReport| matches!(rollout.rollout.end, EndReason::Failed(_));
-    let (n, n_broke) = (rollouts().count(), rollouts().filter(broke).count());
-    if let (true, Some(first)) = (args.json, rollouts().find(broke)) {
+    if args.json {
+        print_report(&report, scored)?;
+    } else {
+        print(&text(&view))?;
+    }
+    let n: usize = report.boundaries.iter().flat_map(BoundaryFacts::arms).map(|arm| arm.n_rollouts).sum();
+    let n_broke = report.broken.as_ref().map_or(0, |broken| broken.n);
+    if let (true, Some(broken)) = (args.json, &report.broken) {
         // The text report says so in its notes.
-        warn(&format!("{n_broke} of {} failed, the first: {}", counted(n, "rollout", "rollouts"), first.rollout.end));
+        warn(&format!("{n_broke} of {} failed, the first: {}", counted(n, "rollout", "rollouts"), broken.first));
     }
     let mut horizons = report.strategies.values().flat_map(|strategy| &strategy.horizons);
     let is_scored = horizons.any(|at| at.n_scored > 0);
     Ok(if is_scored && (n == 0 || n_broke < n) { gate(&report) } else { Exit::CouldNotRun })
+}
+
+/// Prints a report as JSON, with the rollouts of its boundaries.
+fn print_report(report: &Report, boundaries: Vec<BoundaryReport>) -> Result<()> {
+    let mut stdout = BufWriter::new(stdout().lock());
+    write_report(&mut stdout, report, boundaries.into_iter().map(Ok::<_, anyhow::Error>))?;
+    stdout.write_all(b"\n")?;
+    Ok(stdout.flush()?)
 }
 
 /// What the verdicts mean where a margin is given: the worst of them, of all strategies but the control.

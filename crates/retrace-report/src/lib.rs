@@ -27,7 +27,7 @@
 //! * A [`View`] is what every rendering shows: one horizon, a row for each strategy, and notes in plain sentences.
 //! * [`text`] lays a view out for a terminal of [`COLUMNS`] columns; names of any length and of any characters keep
 //!   the table whole.
-//! * [`json`] writes all of a report, whatever the horizon.
+//! * [`write_report`] writes all of a report, whatever the horizon, as JSON; [`json`] leaves out its boundaries.
 //! * [`printable`] makes recorded text safe to look at. All text of a view has been through it.
 //!
 //! The numbers themselves are worked out in `retrace-score`; where they come from is in `docs/methods.md`.
@@ -42,7 +42,7 @@ mod table;
 mod text;
 mod view;
 
-pub use json::json;
+pub use json::{json, write_report};
 pub use number::counted;
 pub use printable::printable;
 pub use text::{COLUMNS, text};

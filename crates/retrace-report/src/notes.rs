@@ -4,8 +4,8 @@ mod reference;
 mod verdicts;
 
 use retrace_score::{
-    Aggregate, ArmReport, BoundaryReport, EnvironmentKind, ErrorCount, Failed, RecordingFacts, Report, RolloutReport,
-    Side, StrategyReport, Unfinished, Unscored,
+    Aggregate, ArmReport, BoundaryFacts, EnvironmentKind, ErrorCount, Failed, Key, RecordingFacts, Report, Side,
+    StrategyReport, Unfinished, Unscored,
 };
 use retrace_stats::Exact;
 
@@ -31,6 +31,7 @@ pub(crate) fn notes(report: &Report, horizon: usize, style: Style) -> Vec<String
     notes.extend(left_out(report));
     notes.extend(unusable_boundaries(report));
     notes.extend(chained(report));
+    notes.extend(refetch_by(report));
     if style == Style::Verdict {
         notes.extend(verdicts::notes(report, horizon));
     }
@@ -68,7 +69,7 @@ fn unfinished(unfinished: &Unfinished) -> String {
 }
 
 /// The boundaries at which something could run.
-fn usable(report: &Report) -> impl Iterator<Item = &BoundaryReport> {
+fn usable(report: &Report) -> impl Iterator<Item = &BoundaryFacts> {
     report.boundaries.iter().filter(|boundary| boundary.unusable.is_none())
 }
 
@@ -109,6 +110,16 @@ fn chained(report: &Report) -> Option<String> {
     let chained = "Chained: at each boundary a strategy had run at every earlier one of the recording, each time on what it \
                    had left and what the run added since. kept is of the raw history, cache of what it was given.";
     report.chain.then(|| chained.to_owned())
+}
+
+/// What counts as a refetch, where it is not the usual rule.
+fn refetch_by(report: &Report) -> Option<String> {
+    match report.judging.refetch_by {
+        Key::Call => None,
+        Key::Tool => {
+            Some("refetch counts each call of a tool that was called before, whatever its arguments.".to_owned())
+        }
+    }
 }
 
 fn no_boundary(report: &Report) -> String {
@@ -204,9 +215,7 @@ fn about(name: &str, report: &Report, strategy: &StrategyReport, horizon: usize)
     }
     sentences.extend(bias(at, report.control.as_deref() == Some(name)));
     sentences.extend(partly_unscored(at));
-    let at = report.boundaries.iter().filter_map(|boundary| boundary.strategies.get(name));
-    let n_compacted = at.filter(|here| !here.compaction.leaves_nothing()).count();
-    let of = boundaries(n_compacted);
+    let of = boundaries(strategy.n_tested - strategy.n_failed_compactions - strategy.n_flawed_compactions);
     if strategy.n_grown > 0 {
         sentences.push(format!("The context grew at {} of {of}.", strategy.n_grown));
     }
@@ -338,13 +347,10 @@ fn unseen(report: &Report) -> Option<String> {
         report.recordings.iter().any(|facts| facts.id == id && facts.environment != EnvironmentKind::Unknown)
     };
     let boundaries = report.boundaries.iter().filter(|boundary| ran_here(&boundary.recording));
-    let rollouts = boundaries.flat_map(|boundary| {
-        boundary.pre.iter().chain(boundary.strategies.values().flat_map(|strategy| &strategy.post))
-    });
     let (mut n, mut n_unseen) = (0, 0);
-    for RolloutReport { rollout, .. } in rollouts.filter(|rollout| rollout.rollout.n_answers > 0) {
-        n += 1;
-        n_unseen += usize::from(rollout.sent.is_none());
+    for arm in boundaries.flat_map(BoundaryFacts::arms) {
+        n += arm.n_answered;
+        n_unseen += arm.n_unseen;
     }
     (n_unseen > 0).then(|| {
         format!(

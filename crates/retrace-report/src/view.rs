@@ -2,8 +2,8 @@
 
 use num_traits::Zero;
 use retrace_score::{
-    ArmMeans, ChannelInference, Channels, Contrast, Described, Ends, Estimate, Failed, Report, Scope, StrategyReport,
-    Unit, Verdict,
+    ArmMeans, BoundaryFacts, ChannelInference, Channels, Contrast, Described, Ends, Estimate, Failed, Report, Scope,
+    StrategyReport, Unit, Verdict,
 };
 use retrace_stats::{Exact, PValue};
 use thiserror::Error;
@@ -310,8 +310,6 @@ fn against_control(report: &Report, scope: Scope) -> Option<(String, Vec<Contras
 
 /// Whether an arm that ran has fewer rollouts than others.
 fn uneven(report: &Report) -> bool {
-    let mut arms = report.boundaries.iter().flat_map(|boundary| {
-        boundary.strategies.values().map(|strategy| strategy.post.len()).chain([boundary.pre.len()])
-    });
-    arms.any(|n_rollouts| n_rollouts > 0 && n_rollouts < report.samples)
+    let mut arms = report.boundaries.iter().flat_map(BoundaryFacts::arms);
+    arms.any(|arm| arm.n_rollouts > 0 && arm.n_rollouts < report.samples)
 }

@@ -5,10 +5,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use retrace_events::tokens::Tokens;
 use retrace_events::{Action, EndReason, Failure, History, Outcome, Rollout, Spend, Stage};
-use retrace_report::{COLUMNS, Look, NoSuchHorizon, RowOutcome, Style, View, json, printable, text};
+use retrace_report::{COLUMNS, Look, NoSuchHorizon, RowOutcome, Style, View, printable, text, write_report};
 use retrace_score::{
-    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, PValue, RecordingFacts, RecordingLength,
-    ReplayDifference, ReplayFidelity, Report, Scope, Size, StrategyOutcome, UnusableRecording, Verification,
+    BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, Key, PValue, RecordingFacts, RecordingLength,
+    ReplayDifference, ReplayFidelity, Report, Reporter, Scope, Size, StrategyOutcome, UnusableRecording,
+    Verification,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -421,11 +422,22 @@ fn the_heading_counts_what_was_read_and_says_when_arms_are_uneven() {
     );
 }
 
+/// A report as JSON with its boundaries.
+fn whole_json(mut verification: Verification) -> String {
+    let boundaries = std::mem::take(&mut verification.boundaries);
+    let mut reporter = Reporter::new(verification).unwrap();
+    let scored: Vec<_> = boundaries.into_iter().map(|boundary| reporter.add(boundary)).collect();
+    let mut written = Vec::new();
+    let scored = scored.into_iter().map(|boundary| boundary.map_err(std::io::Error::other));
+    write_report(&mut written, &reporter.finish(), scored).unwrap();
+    String::from_utf8(written).unwrap()
+}
+
 #[test]
 fn the_json_can_be_looked_at_and_reads_back_as_it_was() {
     let name = "\u{1b}[31mred\u{202e}\u{9b}\u{e0041}";
     let one = boundary("r", 9, &["a"], [(name, compacted(10, &["a"]))]);
-    let written = json(&Report::new(verification(&[name], vec![one])).unwrap());
+    let written = whole_json(verification(&[name], vec![one]));
     assert!(written.lines().all(|line| printable(line) == line));
     let read: serde_json::Value = serde_json::from_str(&written).unwrap();
     assert_eq!(read["strategies"][name]["n_tested"], 1);
@@ -463,6 +475,17 @@ proptest! {
 }
 
 #[test]
+fn a_rule_of_refetch_that_is_not_the_usual_one_is_told() {
+    let told = |refetch_by| {
+        let one = boundary("r", 9, &["a b"], [("tail", compacted(10, &["a a"]))]);
+        let mut verification = verification(&["tail"], vec![one]);
+        verification.judging.refetch_by = refetch_by;
+        in_both_styles(verification).map(|shown| shown.contains("refetch counts each call of a tool"))
+    };
+    assert_eq!((told(Key::Call), told(Key::Tool)), ([false; 2], [true; 2]));
+}
+
+#[test]
 fn a_flaw_is_told_apart_from_failures_and_marks_the_row() {
     let flawed = |flaw: &str| outcome(Compaction::Flawed { flaw: flaw.to_owned() }, &[]);
     let boundaries = vec![
@@ -477,12 +500,12 @@ fn a_flaw_is_told_apart_from_failures_and_marks_the_row() {
                 of `a\\u{1b}` in event 1 answers no call.";
     assert!(notes.contains(told), "{notes}");
     assert!(View::new(&report).rows[0].marked);
-    let only = vec![boundary("r", 9, &["a"], [("tail", flawed("it ends with a response"))])];
-    let report = Report::new(verification(&["tail"], only)).unwrap();
+    let only = || vec![boundary("r", 9, &["a"], [("tail", flawed("it ends with a response"))])];
+    let report = Report::new(verification(&["tail"], only())).unwrap();
     let view = View::new(&report);
     let RowOutcome::Unscored(why) = &view.rows[0].outcome else { panic!("nothing is scored") };
     assert_eq!((&**why, view.rows[0].marked), ("what is kept is flawed at 1 boundary", true));
-    assert!(json(&report).contains("\"flaw\": \"it ends with a response\""));
+    assert!(whole_json(verification(&["tail"], only())).contains("\"flaw\": \"it ends with a response\""));
 }
 
 #[test]

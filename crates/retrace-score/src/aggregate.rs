@@ -1,230 +1,37 @@
-//! From a verification to its report: each boundary scored, then each strategy over its boundaries.
+//! Each strategy at each horizon, over the boundaries where it was tested.
 
-use std::collections::{HashMap, HashSet};
-use std::mem;
+use std::collections::HashMap;
 
 use indexmap::{IndexMap, IndexSet};
-use num_traits::{One, Zero};
-use retrace_events::{EndReason, Rollout, Spend};
+use num_traits::Zero;
 use retrace_stats::{
-    Exact, ExactBootstrap, Level, PValue, exact_bootstrap_mean, exact_mean, exact_rates_test, exact_sign_test, median,
+    Exact, ExactBootstrap, Level, PValue, exact_bootstrap_mean, exact_mean, exact_rates_test, exact_sign_test,
     sign_flip_test,
 };
 
-use crate::burden::{Burdens, Key};
-use crate::delta::{ArmMeans, Channels, HorizonScore, Score, Side, Unscored, burdens, score_arms};
-use crate::errors::{Place, Tally};
-use crate::inference::Judged;
-use crate::input::{BoundaryOutcome, Compaction, MAX_HORIZON, Size, StrategyOutcome, Verification};
-use crate::judging::Units;
-use crate::report::{
-    Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, Report,
-    ReportError, RolloutReport, StrategyReport, UnscoredCount,
-};
+use crate::delta::{ArmMeans, Channels, Score, Side, Unscored};
+use crate::facts::{ArmCounts, BoundaryFacts, StrategyFacts};
+use crate::report::{Aggregate, Estimate, Failed, Failures, UnscoredCount};
 
-impl Report {
-    /// Works out the report of a verification.
-    ///
-    /// The numbers, their formulas and where they come from are in `docs/methods.md`.
-    ///
-    /// # Errors
-    /// [`ReportError`] if the parts of the verification contradict each other.
-    pub fn new(mut verification: Verification) -> Result<Self, ReportError> {
-        check(&verification)?;
-        let outcomes = mem::take(&mut verification.boundaries);
-        let boundaries: Vec<_> = outcomes.into_iter().map(|outcome| score(outcome, &verification)).collect();
-        let mut pre = ArmTally::new(verification.horizon);
-        for boundary in &boundaries {
-            pre.add(boundary, &boundary.pre);
-        }
-        let units = Units::new(verification.judging.unit, &verification.recordings);
-        let judged = Judged::new(&verification, &boundaries, &units);
-        let (mut inferences, contrasts) = (judged.infer(), judged.contrasts());
-        let strategies = verification.strategies.iter().map(|name| {
-            let inference = inferences.swap_remove(name);
-            (name.clone(), StrategyReport { inference, ..strategy(name, &boundaries, &verification) })
-        });
-        let strategies = strategies.collect();
-        Ok(Report {
-            version: REPORT_VERSION,
-            horizon: verification.horizon,
-            samples: verification.samples,
-            seed: verification.seed,
-            token_counter: verification.token_counter,
-            model: verification.model,
-            control: verification.control,
-            recordings: verification.recordings,
-            unusable: verification.unusable,
-            n_left_out: verification.n_left_out,
-            chain: verification.chain,
-            judging: verification.judging,
-            n_not_reached: verification.n_not_reached,
-            unfinished: verification.unfinished,
-            pre: pre.finish(),
-            strategies,
-            contrasts,
-            boundaries,
-        })
-    }
-}
-
-fn check(verification: &Verification) -> Result<(), ReportError> {
-    if !(1..=MAX_HORIZON).contains(&verification.horizon) {
-        return Err(ReportError::BadHorizon { horizon: verification.horizon });
-    }
-    let mut recordings = HashSet::new();
-    for recording in &verification.recordings {
-        if !recordings.insert(&recording.id) {
-            return Err(ReportError::DuplicateRecording { id: recording.id.clone() });
-        }
-    }
-    let mut strategies = HashSet::new();
-    for name in &verification.strategies {
-        if !strategies.insert(name) {
-            return Err(ReportError::DuplicateStrategy { name: name.clone() });
-        }
-    }
-    if let Some(name) = verification.control.as_ref().filter(|name| !strategies.contains(name)) {
-        return Err(ReportError::UnknownControl { name: name.clone() });
-    }
-    let mut boundaries = HashSet::new();
-    for BoundaryOutcome { recording, cut, unusable, pre, strategies: tested, .. } in &verification.boundaries {
-        let (recording, cut) = (recording.clone(), *cut);
-        if unusable.is_some() && !(pre.is_empty() && tested.is_empty()) {
-            return Err(ReportError::OutcomesOfUnusableBoundary { recording, cut });
-        }
-        if !recordings.contains(&recording) {
-            return Err(ReportError::UnknownRecording { recording, cut });
-        }
-        for (name, outcome) in tested {
-            let name = name.clone();
-            if !strategies.contains(&name) {
-                return Err(ReportError::UnknownStrategy { recording, cut, name });
-            }
-            if outcome.compaction.leaves_nothing() && !outcome.post.is_empty() {
-                return Err(ReportError::RolloutsOfFailedCompaction { recording, cut, name });
-            }
-        }
-        if !boundaries.insert((recording.clone(), cut)) {
-            return Err(ReportError::DuplicateBoundary { recording, cut });
-        }
-    }
-    Ok(())
-}
-
-/// A boundary with its scores.
-fn score(outcome: BoundaryOutcome, verification: &Verification) -> BoundaryReport {
-    let BoundaryOutcome { recording, cut, executed, executed_calls, pre_size, unusable, pre, strategies } = outcome;
-    let pre_burdens = burdens(&pre, &executed_calls, Key::Call);
-    let strategies = strategies.into_iter().map(|(name, outcome)| {
-        let StrategyOutcome { compaction, lost_task, spend, post } = outcome;
-        let post_burdens = burdens(&post, &executed_calls, Key::Call);
-        let is_control = verification.control.as_ref() == Some(&name);
-        let scores = (1..=verification.horizon).map(|horizon| {
-            let score = match compaction {
-                Compaction::Failed { .. } => Score::Unscored(Unscored::CompactionFailed),
-                Compaction::Flawed { .. } => Score::Unscored(Unscored::CompactionFlawed),
-                Compaction::Unchanged if post.is_empty() && !is_control => Score::Noop,
-                _ => score_arms(&pre_burdens, &post_burdens, horizon),
-            };
-            HorizonScore { horizon, score }
-        });
-        let scores = scores.collect();
-        let (kept, cache_kept) = (kept(pre_size, &compaction), cache_kept(&compaction));
-        let post = rollouts(post, post_burdens);
-        (name, BoundaryStrategy { compaction, lost_task, kept, cache_kept, spend, scores, post })
-    });
-    let strategies = strategies.collect();
-    BoundaryReport { recording, cut, executed, pre_size, unusable, pre: rollouts(pre, pre_burdens), strategies }
-}
-
-fn rollouts(arm: Vec<Rollout>, burdens: Vec<Burdens>) -> Vec<RolloutReport> {
-    arm.into_iter().zip(burdens).map(|(rollout, burdens)| RolloutReport { rollout, burdens }).collect()
-}
-
-/// The share of the tokens that a compaction left.
-fn kept(pre: Option<Size>, compaction: &Compaction) -> Option<Exact> {
-    let before = pre.filter(|pre| pre.tokens.0 > 0)?.tokens.0;
-    match compaction {
-        Compaction::Failed { .. } | Compaction::Flawed { .. } => None,
-        Compaction::Unchanged => Some(Exact::one()),
-        Compaction::Compacted { size, .. } => size.map(|after| Exact::new(after.tokens.0.into(), before.into())),
-    }
-}
-
-/// The share of what a compaction left that a prompt cache still knows.
-fn cache_kept(compaction: &Compaction) -> Option<Exact> {
-    match compaction {
-        Compaction::Failed { .. } | Compaction::Flawed { .. } => None,
-        Compaction::Unchanged => Some(Exact::one()),
-        Compaction::Compacted { size, cached } => {
-            let whole = size.filter(|size| size.tokens.0 > 0)?.tokens.0;
-            cached.map(|cached| Exact::new(cached.0.into(), whole.into()))
-        }
-    }
-}
-
-/// One strategy over the boundaries where it was tested.
-fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verification) -> StrategyReport {
-    let tested: Vec<Tested> =
-        boundaries.iter().filter_map(|at| at.strategies.get(name).map(|here| Tested { at, here })).collect();
-    let count = |is: fn(&Tested) -> bool| tested.iter().filter(|tested| is(tested)).count();
-    let mut post = ArmTally::new(verification.horizon);
-    let (mut compaction_errors, mut flaws) = (Tally::default(), Tally::default());
-    let mut spend = Spend::default();
-    for Tested { at, here } in &tested {
-        post.add(at, &here.post);
-        spend.add(here.spend);
-        let place = || Place::boundary(&at.recording, at.cut);
-        match &here.compaction {
-            Compaction::Failed { error } => compaction_errors.add(None, error, place),
-            Compaction::Flawed { flaw } => flaws.add(None, flaw, place),
-            Compaction::Unchanged | Compaction::Compacted { .. } => {}
-        }
-    }
+/// A strategy at each horizon up to the full one.
+pub(crate) fn strategy(name: &str, boundaries: &[BoundaryFacts], full: usize) -> Vec<Aggregate> {
+    let tested = boundaries.iter().filter_map(|at| at.strategies.get(name).map(|here| Tested { at, here }));
     let n_unusable = boundaries.iter().filter(|at| at.unusable.is_some()).count();
-    let shares: Vec<_> = tested.iter().filter_map(|tested| tested.here.kept.clone()).collect();
-    let cached: Vec<_> = tested.iter().filter_map(|tested| tested.here.cache_kept.clone()).collect();
-    StrategyReport {
-        n_tested: tested.len(),
-        n_failed_compactions: count(|tested| matches!(tested.here.compaction, Compaction::Failed { .. })),
-        n_flawed_compactions: count(|tested| matches!(tested.here.compaction, Compaction::Flawed { .. })),
-        n_unchanged: count(|tested| tested.here.compaction == Compaction::Unchanged),
-        n_noop: count(|tested| tested.here.scores.iter().all(|score| score.score == Score::Noop)),
-        n_grown: count(|tested| tested.sizes().is_some_and(|(before, after)| after > before)),
-        n_lost_task: count(|tested| tested.here.lost_task),
-        n_emptied: count(|tested| tested.sizes().is_some_and(|(before, after)| after < before.div_ceil(100))),
-        kept: median(&shares),
-        cache_kept: median(&cached),
-        spend,
-        compaction_errors: compaction_errors.into_counts(),
-        flaws: flaws.into_counts(),
-        post: post.finish(),
-        inference: None,
-        horizons: aggregates(&tested, n_unusable, verification),
-    }
+    aggregates(&tested.collect::<Vec<_>>(), n_unusable, full)
 }
 
 /// A boundary where a strategy was tested.
 struct Tested<'a> {
-    at: &'a BoundaryReport,
-    here: &'a BoundaryStrategy,
-}
-
-impl Tested<'_> {
-    /// The tokens before and after a compaction.
-    fn sizes(&self) -> Option<(u64, u64)> {
-        let Compaction::Compacted { size, .. } = self.here.compaction else { return None };
-        Some((self.at.pre_size?.tokens.0, size?.tokens.0))
-    }
+    at: &'a BoundaryFacts,
+    here: &'a StrategyFacts,
 }
 
 /// One strategy at each horizon.
-fn aggregates(tested: &[Tested], n_unusable: usize, verification: &Verification) -> Vec<Aggregate> {
-    let deltas: Vec<_> = (1..=verification.horizon).map(|horizon| deltas(tested, horizon)).collect();
+fn aggregates(tested: &[Tested], n_unusable: usize, full: usize) -> Vec<Aggregate> {
+    let deltas: Vec<_> = (1..=full).map(|horizon| deltas(tested, horizon)).collect();
     let intervals = intervals(&deltas);
     let tests = tests(&deltas);
-    let failures = failures(tested, verification.horizon);
+    let failures = failures(tested, full);
     let aggregate = |((columns, failures), horizon)| {
         let mut aggregate = aggregate(tested, horizon, columns, failures, &intervals, &tests);
         if n_unusable > 0 {
@@ -330,7 +137,7 @@ fn tests(deltas: &[Channels<Vec<Exact>>]) -> HashMap<&[Exact], Tests> {
 }
 
 /// The mean over boundaries of each mean of an arm.
-fn mean_of_arms(arms: &[&ArmMeans]) -> Option<ArmMeans> {
+pub(crate) fn mean_of_arms(arms: &[&ArmMeans]) -> Option<ArmMeans> {
     let mean_of = |field: fn(&ArmMeans) -> &Exact| exact_mean(arms.iter().map(|arm| field(arm))).unwrap_or_default();
     (!arms.is_empty()).then(|| ArmMeans {
         blocked: mean_of(|arm| &arm.blocked),
@@ -349,7 +156,7 @@ fn failures(tested: &[Tested], full: usize) -> Vec<Failures> {
         for Tested { at, here } in tested {
             pre.add(&at.pre, horizon);
             post.add(&here.post, horizon);
-            if !at.pre.is_empty() && !here.post.is_empty() {
+            if at.pre.n_rollouts > 0 && here.post.n_rollouts > 0 {
                 paired_pre.add(&at.pre, horizon);
                 paired_post.add(&here.post, horizon);
             }
@@ -380,7 +187,7 @@ fn more(pre: Failed, post: Failed) -> Option<Side> {
 }
 
 impl Failed {
-    fn counts(self) -> (usize, usize) {
+    pub(crate) fn counts(self) -> (usize, usize) {
         (self.failed, self.n_rollouts)
     }
 
@@ -392,65 +199,8 @@ impl Failed {
         Self { failed: self.failed.saturating_sub(1), ..self }
     }
 
-    fn add(&mut self, arm: &[RolloutReport], horizon: usize) {
-        self.n_rollouts += arm.len();
-        self.failed += arm.iter().filter(|rollout| !rollout.rollout.reaches(horizon)).count();
+    fn add(&mut self, arm: &ArmCounts, horizon: usize) {
+        self.n_rollouts += arm.n_rollouts;
+        self.failed += arm.n_failed(horizon);
     }
 }
-
-/// The rollouts of an arm, counted boundary by boundary.
-struct ArmTally {
-    failed: Vec<Failed>,
-    n_off_the_record: Vec<usize>,
-    errors: Tally,
-    spend: Spend,
-    means: Vec<Vec<ArmMeans>>,
-}
-
-impl ArmTally {
-    fn new(horizon: usize) -> Self {
-        Self {
-            failed: vec![Failed::default(); horizon],
-            n_off_the_record: vec![0; horizon],
-            errors: Tally::default(),
-            spend: Spend::default(),
-            means: vec![Vec::new(); horizon],
-        }
-    }
-
-    fn add(&mut self, boundary: &BoundaryReport, arm: &[RolloutReport]) {
-        let full = self.failed.len();
-        for (sample, RolloutReport { rollout, .. }) in arm.iter().enumerate() {
-            self.spend.add(rollout.spend);
-            if !rollout.reaches(full) {
-                self.errors.add_rollout(rollout, || Place::rollout(&boundary.recording, boundary.cut, sample, rollout));
-            }
-        }
-        for horizon in 1..=full {
-            self.failed[horizon - 1].add(arm, horizon);
-            self.n_off_the_record[horizon - 1] += n_off_the_record(arm, horizon);
-            self.means[horizon - 1].extend(ArmMeans::of(arm.iter().map(|rollout| &rollout.burdens), horizon));
-        }
-    }
-
-    fn finish(self) -> ArmReport {
-        let means = self.means.iter().map(|means| mean_of_arms(&means.iter().collect::<Vec<_>>()));
-        ArmReport {
-            n_rollouts: self.failed[0].n_rollouts,
-            means: means.collect(),
-            n_failed: self.failed.into_iter().map(|failed| failed.failed).collect(),
-            n_off_the_record: self.n_off_the_record,
-            errors: self.errors.into_counts(),
-            spend: self.spend,
-        }
-    }
-}
-
-/// How many rollouts left the record before a horizon.
-fn n_off_the_record(arm: &[RolloutReport], horizon: usize) -> usize {
-    let is_off = |rollout: &Rollout| matches!(rollout.end, EndReason::OffTheRecord { .. });
-    arm.iter().filter(|RolloutReport { rollout, .. }| is_off(rollout) && !rollout.reaches(horizon)).count()
-}
-
-#[cfg(test)]
-mod tests;

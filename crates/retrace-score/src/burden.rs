@@ -3,17 +3,26 @@
 use std::collections::HashSet;
 
 use retrace_events::{Action, Rollout, Signature};
+use serde::{Deserialize, Serialize};
 
 use crate::executed::Executed;
 
 /// What makes a call a repeat of another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Key {
     /// The tool and its arguments, as a [`Signature`](retrace_events::Signature) has them.
     #[default]
     Call,
     /// The tool alone.
     Tool,
+}
+
+impl Key {
+    /// Whether it is the usual rule.
+    pub(crate) fn is_call(&self) -> bool {
+        *self == Self::Call
+    }
 }
 
 /// What a rollout wasted over its first actions.

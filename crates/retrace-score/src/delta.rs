@@ -8,8 +8,9 @@ use retrace_stats::Exact;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::burden::{Burden, Burdens, Key};
+use crate::burden::{Burdens, Key};
 use crate::executed::Executed;
+use crate::facts::Sums;
 use crate::number;
 
 /// One of the two arms of a comparison.
@@ -188,13 +189,18 @@ pub(crate) fn burdens(arm: &[Rollout], executed: &dyn Executed, key: Key) -> Vec
 
 /// POST minus PRE at one horizon.
 pub(crate) fn score_arms(pre: &[Burdens], post: &[Burdens], horizon: usize) -> Score {
+    score_sums(Sums::of(pre, horizon), Sums::of(post, horizon))
+}
+
+/// POST minus PRE, of both arms at one horizon.
+pub(crate) fn score_sums(pre: Sums, post: Sums) -> Score {
     for (side, arm) in [(Side::Pre, pre), (Side::Post, post)] {
-        if arm.is_empty() {
+        if arm.n_rollouts == 0 {
             return Score::Unscored(Unscored::NotRun(side));
         }
     }
-    let Some(pre) = ArmMeans::of(pre, horizon) else { return Score::Unscored(Unscored::AllFailed(Side::Pre)) };
-    let Some(post) = ArmMeans::of(post, horizon) else { return Score::Unscored(Unscored::AllFailed(Side::Post)) };
+    let Some(pre) = pre.means() else { return Score::Unscored(Unscored::AllFailed(Side::Pre)) };
+    let Some(post) = post.means() else { return Score::Unscored(Unscored::AllFailed(Side::Post)) };
     let (blocked, refetch) = (&post.blocked - &pre.blocked, &post.refetch - &pre.refetch);
     let harm = raised(&blocked) + raised(&refetch);
     let (wasted, stopped) = (&post.wasted - &pre.wasted, &post.stopped - &pre.stopped);
@@ -203,22 +209,6 @@ pub(crate) fn score_arms(pre: &[Burdens], post: &[Burdens], horizon: usize) -> S
 
 fn raised(delta: &Exact) -> Exact {
     if delta.is_negative() { Exact::zero() } else { delta.clone() }
-}
-
-impl ArmMeans {
-    /// `None` if no rollout reaches the horizon.
-    pub(crate) fn of<'a>(arm: impl IntoIterator<Item = &'a Burdens>, horizon: usize) -> Option<Self> {
-        let scored: Vec<Burden> = arm.into_iter().filter_map(|burdens| burdens.at(horizon)).collect();
-        let mean =
-            |count: fn(&Burden) -> u64| Exact::new(scored.iter().map(count).sum::<u64>().into(), scored.len().into());
-        (!scored.is_empty()).then(|| Self {
-            blocked: mean(|burden| burden.blocked),
-            refetch: mean(|burden| burden.refetch),
-            wasted: mean(|burden| burden.wasted),
-            stopped: mean(|burden| burden.stopped.into()),
-            actions: mean(|burden| burden.n_actions),
-        })
-    }
 }
 
 impl Score {

@@ -19,6 +19,7 @@ const CHANNELS: u32 = 2;
 #[derive(Clone, Debug)]
 pub struct EarlyStop {
     horizon: usize,
+    refetch_by: Key,
     /// Of wasted and of stopped.
     evidence: IndexMap<String, [Evidence; CHANNELS as usize]>,
 }
@@ -75,16 +76,17 @@ impl Evidence {
 
 impl EarlyStop {
     /// Before any recording. The control is not among the strategies.
-    pub fn new(strategies: impl IntoIterator<Item = String>, horizon: usize) -> Self {
+    pub fn new(strategies: impl IntoIterator<Item = String>, horizon: usize, refetch_by: Key) -> Self {
         let bound = u32::try_from(horizon).unwrap_or(u32::MAX);
         let evidence = strategies.into_iter().map(|name| (name, [Evidence::new(bound), Evidence::new(1)]));
-        Self { horizon, evidence: evidence.collect() }
+        Self { horizon, refetch_by, evidence: evidence.collect() }
     }
 
     /// Takes in all boundaries of one more recording.
     pub fn add(&mut self, boundaries: &[BoundaryOutcome]) {
+        let (horizon, refetch_by) = (self.horizon, self.refetch_by);
         for (name, channels) in &mut self.evidence {
-            let differences = boundaries.iter().filter_map(|boundary| difference(boundary, name, self.horizon));
+            let differences = boundaries.iter().filter_map(|boundary| difference(boundary, name, horizon, refetch_by));
             let (wasted, stopped): (Vec<_>, Vec<_>) = differences.unzip();
             channels[0].add(&wasted);
             channels[1].add(&stopped);
@@ -106,12 +108,12 @@ impl EarlyStop {
 }
 
 /// Wasted and stopped of a strategy at a boundary, if they are scored.
-fn difference(boundary: &BoundaryOutcome, strategy: &str, horizon: usize) -> Option<(Exact, Exact)> {
+fn difference(boundary: &BoundaryOutcome, strategy: &str, horizon: usize, refetch_by: Key) -> Option<(Exact, Exact)> {
     let outcome = boundary.strategies.get(strategy)?;
     if outcome.compaction == Compaction::Unchanged && outcome.post.is_empty() {
         return Some((Exact::zero(), Exact::zero()));
     }
-    let [pre, post] = [&boundary.pre, &outcome.post].map(|arm| burdens(arm, &*boundary.executed_calls, Key::Call));
+    let [pre, post] = [&boundary.pre, &outcome.post].map(|arm| burdens(arm, &*boundary.executed_calls, refetch_by));
     let delta = score_arms(&pre, &post, horizon).delta()?;
     Some((delta.wasted, delta.stopped))
 }

@@ -11,12 +11,13 @@ use indexmap::IndexMap;
 use retrace_stats::{Exact, Level, PValue, Verdict, blind_share, control_gate, verdict};
 use serde::{Deserialize, Serialize, Serializer};
 
-use self::comparison::{Baseline, Channel, Column, Comparison, is_deterministic};
+use self::comparison::{Baseline, Channel, Column, Comparison};
 use self::family::{Family, Tested, test};
+use crate::facts::BoundaryFacts;
 use crate::input::Verification;
 use crate::judging::{Judging, Scope, Units};
 use crate::number;
-use crate::report::{BoundaryReport, Report, StrategyReport};
+use crate::report::{Report, StrategyReport};
 
 /// What is shown of one strategy.
 #[derive(Clone, Debug, Serialize)]
@@ -182,7 +183,7 @@ pub(crate) struct Judged<'a> {
     /// The strategies, in the user's order.
     strategies: &'a [String],
     control: Option<&'a str>,
-    boundaries: &'a [BoundaryReport],
+    boundaries: &'a [BoundaryFacts],
     units: &'a Units<'a>,
     /// The full one.
     horizon: usize,
@@ -195,7 +196,12 @@ pub(crate) struct Judged<'a> {
 
 impl<'a> Judged<'a> {
     /// Those of a verification whose boundaries are scored.
-    pub(crate) fn new(verification: &'a Verification, boundaries: &'a [BoundaryReport], units: &'a Units<'a>) -> Self {
+    pub(crate) fn new(
+        verification: &'a Verification,
+        boundaries: &'a [BoundaryFacts],
+        units: &'a Units<'a>,
+        deterministic: bool,
+    ) -> Self {
         Self {
             strategies: &verification.strategies,
             control: verification.control.as_deref(),
@@ -203,7 +209,7 @@ impl<'a> Judged<'a> {
             units,
             horizon: verification.horizon,
             judging: &verification.judging,
-            deterministic: is_deterministic(boundaries),
+            deterministic,
             stopped: verification.n_not_reached > 0,
         }
     }
@@ -339,7 +345,7 @@ impl Report {
         self.strategies.get(strategy)?.at(horizon)?.deltas.as_ref()?;
         let units = Units::new(self.judging.unit, &self.recordings);
         let baseline = baseline(strategy, self.control.as_deref(), &self.judging);
-        let deterministic = is_deterministic(&self.boundaries);
+        let deterministic = self.deterministic;
         Some(Channel::ALL.map(|channel| {
             let comparison = Comparison { strategy, baseline, channel, horizon, deterministic };
             family::described(&Column::new(&comparison, &self.boundaries, &units), scope)

@@ -247,6 +247,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::burden::Key;
     use crate::judging::{Margins, Unit};
 
     /// Reads back what is written, and refuses it with one more field in any of its objects.
@@ -319,7 +320,6 @@ mod tests {
         ] {
             check(&compaction);
         }
-        check(&Spend { n_model_calls: 1, input_tokens: u64::MAX, output_tokens: 0 });
     }
 
     #[test]
@@ -334,6 +334,7 @@ mod tests {
             familywise: true,
             pooled_baseline: true,
             stop_early: true,
+            refetch_by: Key::Tool,
         };
         for (model, judging) in [(None, Judging::default()), (Some("sim:shopkeeper".to_owned()), judging)] {
             check(&Verification {
@@ -350,6 +351,12 @@ mod tests {
                 chain: true,
                 judging,
                 n_not_reached: 1,
+                unfinished: Some(Unfinished {
+                    n_recordings: 1,
+                    n_boundaries: 2,
+                    n_rollouts: 3,
+                    reason: Some("it was asked to".to_owned()),
+                }),
                 boundaries: Vec::new(),
             });
         }

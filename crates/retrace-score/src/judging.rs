@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
+use crate::burden::Key;
 use crate::input::RecordingFacts;
 
 /// How strategies are judged. It is part of a verification's plan, since a rule that is chosen after a look at the numbers
@@ -27,6 +28,10 @@ pub struct Judging {
     /// then shown by [evidence](crate::EarlyStop) that may be looked at at any time, and nothing is tested at these
     /// boundaries. It takes recordings as the unit and PRE alone as the baseline.
     pub stop_early: bool,
+    /// What makes a call a repeat, and so a refetch. JSON without it means the usual rule, that a call is repeated with its
+    /// arguments.
+    #[serde(default, skip_serializing_if = "Key::is_call")]
+    pub refetch_by: Key,
 }
 
 /// The greatest mean differences that are acceptable.

@@ -30,7 +30,7 @@
 //! ```
 //!
 //! * [`Burdens`] counts what one rollout wasted; [`score_boundary`] compares the two arms of a boundary; [`Report::new`]
-//!   works out the report of a whole [`Verification`].
+//!   works out the report of a whole [`Verification`], and a [`Reporter`] that of one whose rollouts are too many to be held.
 //! * [`ScoreInput`] reads rollouts that were collected elsewhere, from JSON.
 //! * [`Pilot`] reads of a report's JSON what the next run is planned from.
 //! * What was executed before a boundary is anything that is [`Executed`]: the [`Boundary`](retrace_events::Boundary)
@@ -46,6 +46,7 @@ mod delta;
 mod early;
 mod errors;
 mod executed;
+mod facts;
 mod inference;
 mod input;
 mod judging;
@@ -54,7 +55,9 @@ mod laws;
 mod number;
 mod pilot;
 mod report;
+mod reporter;
 mod score_input;
+mod tally;
 #[cfg(test)]
 mod vectors;
 
@@ -66,6 +69,7 @@ pub use delta::{
 pub use early::EarlyStop;
 pub use errors::{ErrorCount, Place};
 pub use executed::{Executed, ExecutedCalls};
+pub use facts::{ArmCounts, BoundaryFacts, StrategyFacts};
 pub use inference::{
     ChannelInference, Components, Contrast, Described, Ends, Inference, Intervals, TInterval, Test, UnitSum,
     verdict_words,
@@ -77,9 +81,10 @@ pub use input::{
 pub use judging::{Judging, Margins, Scope, Unit};
 pub use pilot::{Pilot, PilotChannel, PilotError, PilotInference, PilotJudging, PilotStrategy};
 pub use report::{
-    Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, Report,
-    ReportError, RolloutReport, StrategyReport, UnscoredCount,
+    Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, BrokenRollouts, Estimate, Failed, Failures, REPORT_VERSION,
+    Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,
 };
+pub use reporter::Reporter;
 pub use score_input::{ScoreInput, ScoreInputError};
 
 pub use retrace_events::actions_from_events;

@@ -1,8 +1,10 @@
 //! The data of a report: what came out of a whole verification.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use retrace_events::sent::SentHash;
-use retrace_events::{Action, EndReason, Rollout, Spend};
+use retrace_events::{Action, EndReason, Failure, Rollout, Spend};
 use retrace_stats::{Exact, Interval, PValue};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -10,6 +12,7 @@ use thiserror::Error;
 use crate::burden::Burdens;
 use crate::delta::{ArmMeans, Channels, HorizonScore, Side, Unscored};
 use crate::errors::ErrorCount;
+use crate::facts::BoundaryFacts;
 use crate::inference::{Contrast, Inference};
 use crate::input::{Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Unfinished, UnusableRecording};
 use crate::judging::Judging;
@@ -20,7 +23,8 @@ pub const REPORT_VERSION: u32 = 1;
 
 /// The data of a report.
 ///
-/// Its JSON has every horizon, every boundary and the actions of every rollout. An exact number is written as
+/// It keeps the scores and counts of each boundary, and no rollout. Serialized it has every horizon and no boundary: those, with
+/// the actions of every rollout, are written behind it by `retrace_report::write_report`. An exact number is written as
 /// `{"exact": "-5/12", "value": -0.4166666666666667}`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -59,8 +63,24 @@ pub struct Report {
     pub strategies: IndexMap<String, StrategyReport>,
     /// Each strategy against the control, and then each two of them; adjusted within either. Only what is scored.
     pub contrasts: Vec<Contrast>,
-    /// What came out at each boundary.
-    pub boundaries: Vec<BoundaryReport>,
+    /// Whether the agent is deterministic, of all that ran.
+    #[serde(skip)]
+    pub(crate) deterministic: bool,
+    /// The rollouts that something broke, whatever they had finished; `None` if nothing did.
+    #[serde(skip)]
+    pub broken: Option<BrokenRollouts>,
+    /// What is kept of each boundary.
+    #[serde(skip)]
+    pub boundaries: Vec<BoundaryFacts>,
+}
+
+/// Rollouts that something broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenRollouts {
+    /// How many there are.
+    pub n: usize,
+    /// What broke the first of them.
+    pub first: Failure,
 }
 
 /// All rollouts of one arm.
@@ -206,7 +226,7 @@ pub struct Failed {
     pub n_rollouts: usize,
 }
 
-/// What came out at one boundary.
+/// What came out at one boundary, with its rollouts.
 #[derive(Clone, Debug, Serialize)]
 pub struct BoundaryReport {
     /// The id of the recording.
@@ -242,7 +262,7 @@ pub struct BoundaryStrategy {
     /// What the compaction spent.
     pub spend: Spend,
     /// What came out at each horizon from 1 to the full one.
-    pub scores: Vec<HorizonScore>,
+    pub scores: Arc<[HorizonScore]>,
     /// The rollouts from what was kept.
     pub post: Vec<RolloutReport>,
 }
@@ -355,7 +375,7 @@ impl ReportError {
 
 impl Report {
     /// The boundaries at which nothing could run, each with the reason.
-    pub fn unusable_boundaries(&self) -> impl Iterator<Item = (&BoundaryReport, &str)> {
+    pub fn unusable_boundaries(&self) -> impl Iterator<Item = (&BoundaryFacts, &str)> {
         self.boundaries.iter().filter_map(|boundary| Some((boundary, boundary.unusable.as_deref()?)))
     }
 

@@ -4,6 +4,7 @@ use retrace_score::EarlyStop;
 
 use crate::cell::Setup;
 use crate::plan::Site;
+use crate::settings::Settings;
 use crate::schedule::Outcome;
 
 /// The looks of a run that may stop early. A recording waits until the one before is done.
@@ -16,7 +17,8 @@ pub(crate) struct Looks {
 impl Looks {
     pub(crate) fn new(setup: &Setup, control: Option<&str>) -> Self {
         let judged = setup.strategies.keys().filter(|name| control != Some(name)).cloned();
-        Self { early: EarlyStop::new(judged, setup.settings.horizon), recording: None }
+        let Settings { horizon, judging, .. } = &setup.settings;
+        Self { early: EarlyStop::new(judged, *horizon, judging.refetch_by), recording: None }
     }
 
     /// Whether a boundary is of the recording that is at work.

@@ -1,6 +1,6 @@
 //! `[margin]` and `[verdict]`: how strategies are judged.
 
-use retrace_score::{Judging, Margins, Unit};
+use retrace_score::{Judging, Key, Margins, Unit};
 
 use crate::args::MarginArg;
 use crate::failure::hinted;
@@ -45,11 +45,12 @@ pub(crate) struct VerdictConfig {
     familywise: bool,
     pooled_baseline: bool,
     stop_early: bool,
+    refetch_by: Key,
 }
 
 impl VerdictConfig {
     pub(crate) fn judging(self, margins: Margins, control: bool) -> anyhow::Result<Judging> {
-        let Self { unit, strict, familywise, pooled_baseline, stop_early } = self;
+        let Self { unit, strict, familywise, pooled_baseline, stop_early, refetch_by } = self;
         if stop_early && unit == Unit::Task {
             return Err(hinted(
                 "`verdict.stop_early` looks after every recording, and the unit is the task",
@@ -68,6 +69,6 @@ impl VerdictConfig {
                 "leave one of the two out",
             ));
         }
-        Ok(Judging { margins, unit, strict, familywise, pooled_baseline, stop_early })
+        Ok(Judging { margins, unit, strict, familywise, pooled_baseline, stop_early, refetch_by })
     }
 }

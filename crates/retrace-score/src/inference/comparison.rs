@@ -1,6 +1,5 @@
 //! One channel of a strategy beside what it is held against, boundary by boundary.
 
-use retrace_events::EndReason;
 use retrace_stats::{
     Arms, Completion, Exact, FailedRollouts, PValue, Recordings, WorstRecording, completed_difference,
     rollout_permutation_test,
@@ -8,9 +7,8 @@ use retrace_stats::{
 
 use super::UnitSum;
 use crate::delta::Score;
-use crate::input::Compaction;
+use crate::facts::{ArmCounts, BoundaryFacts, Reached};
 use crate::judging::Units;
-use crate::report::{BoundaryReport, RolloutReport};
 
 /// What is held against what.
 #[derive(Clone, Copy)]
@@ -45,13 +43,12 @@ impl Channel {
     pub(super) const ALL: [Self; 2] = [Self::Wasted, Self::Stopped];
 
     /// The counts of the rollouts that reach the horizon.
-    fn counts(self, rollouts: &[&RolloutReport], horizon: usize) -> Vec<u32> {
-        let burdens = rollouts.iter().filter_map(|rollout| rollout.burdens.at(horizon));
-        let count = |burden: crate::burden::Burden| match self {
-            Self::Wasted => u32::try_from(burden.wasted).unwrap_or(u32::MAX),
-            Self::Stopped => u32::from(burden.stopped),
+    fn counts(self, arms: &[&ArmCounts], horizon: usize) -> Vec<u32> {
+        let count = |rollout: Reached| match self {
+            Self::Wasted => rollout.wasted,
+            Self::Stopped => u32::from(rollout.stopped),
         };
-        burdens.map(count).collect()
+        arms.iter().flat_map(|arm| arm.reaching(horizon)).map(count).collect()
     }
 
     /// The greatest difference that there can be.
@@ -68,36 +65,34 @@ enum Sides<'a> {
     /// Both have the same history, so that they differ by nothing.
     Same,
     Rolled {
-        before: Vec<&'a RolloutReport>,
-        after: Vec<&'a RolloutReport>,
+        before: Vec<&'a ArmCounts>,
+        after: Vec<&'a ArmCounts>,
     },
 }
 
 impl Comparison<'_> {
     /// `None` where the strategy, or what it is held against, was not tested.
-    fn at<'a>(&self, boundary: &'a BoundaryReport) -> Option<Sides<'a>> {
+    fn at<'a>(&self, boundary: &'a BoundaryFacts) -> Option<Sides<'a>> {
         let tested = |name| {
             let here = boundary.strategies.get(name)?;
             let is_noop = here.scores.get(self.horizon - 1).is_some_and(|score| score.score == Score::Noop);
             // An unchanged history is the raw one, so that its rollouts are, too.
-            let rollouts = if is_noop { &boundary.pre } else { &here.post };
-            Some((is_noop, rollouts.iter().collect::<Vec<_>>()))
+            Some((is_noop, vec![if is_noop { &boundary.pre } else { &here.post }]))
         };
         let (is_noop, after) = tested(self.strategy)?;
-        let raw = || boundary.pre.iter();
+        let raw = &boundary.pre;
         let (is_raw, before) = match self.baseline {
-            Baseline::Raw => (true, raw().collect()),
+            Baseline::Raw => (true, vec![raw]),
             Baseline::RawAnd(control) => {
                 // Where no rollout of PRE is scored, nothing is, as in the rest of a report.
-                let reaches = raw().any(|rollout| rollout.burdens.at(self.horizon).is_some());
-                let more =
-                    boundary.strategies.get(control).filter(|_| reaches).map_or(&[][..], |control| &control.post);
-                (true, raw().chain(more).collect())
+                let reaches = raw.n_failed(self.horizon) < raw.n_rollouts;
+                let more = boundary.strategies.get(control).filter(|_| reaches).map(|control| &control.post);
+                (true, std::iter::once(raw).chain(more).collect())
             }
             Baseline::Strategy(other) => {
                 let (is_noop, rollouts) = tested(other)?;
                 // The control's history is the raw one, though it has rollouts of its own.
-                let keeps_all = boundary.strategies[other].compaction == Compaction::Unchanged;
+                let keeps_all = boundary.strategies[other].unchanged;
                 (is_noop || keeps_all, rollouts)
             }
         };
@@ -151,16 +146,16 @@ impl Counted {
 }
 
 impl Column {
-    pub(super) fn new(comparison: &Comparison<'_>, boundaries: &[BoundaryReport], units: &Units<'_>) -> Self {
+    pub(super) fn new(comparison: &Comparison<'_>, boundaries: &[BoundaryFacts], units: &Units<'_>) -> Self {
         let Comparison { channel, horizon, .. } = *comparison;
         let mut counted = vec![Vec::new(); units.len()];
         for boundary in boundaries {
             counted[units.of(&boundary.recording)].extend(comparison.at(boundary).map(|sides| match sides {
                 Sides::Same => Counted::Same,
                 Sides::Rolled { before, after } => {
-                    let [pre, post] = [&before, &after].map(|rollouts| channel.counts(rollouts, horizon));
-                    let failed = |all: &[&RolloutReport], counts: &[u32]| (all.len() - counts.len()) as u32;
-                    let failed = FailedRollouts { pre: failed(&before, &pre), post: failed(&after, &post) };
+                    let [pre, post] = [&before, &after].map(|arms| channel.counts(arms, horizon));
+                    let failed = |arms: &[&ArmCounts]| arms.iter().map(|arm| arm.n_failed(horizon) as u32).sum();
+                    let failed = FailedRollouts { pre: failed(&before), post: failed(&after) };
                     Counted::Rolled { before: pre, after: post, failed }
                 }
             }));
@@ -228,17 +223,4 @@ impl Column {
     pub(super) fn p_here(&self) -> Option<PValue> {
         rollout_permutation_test(&self.samples().concat()).ok().map(|test| test.p)
     }
-}
-
-/// Whether the agent is deterministic, of all that ran: in every arm, the rollouts that did not break made the same actions, and
-/// some arm has several.
-pub(super) fn is_deterministic(boundaries: &[BoundaryReport]) -> bool {
-    let is_whole = |rollout: &&RolloutReport| matches!(rollout.rollout.end, EndReason::Answer | EndReason::Budget);
-    let arms = boundaries
-        .iter()
-        .flat_map(|boundary| boundary.strategies.values().map(|strategy| &strategy.post).chain([&boundary.pre]));
-    let arms = arms.map(|arm| arm.iter().filter(is_whole).collect::<Vec<_>>()).filter(|arm| arm.len() > 1);
-    let mut arms = arms.peekable();
-    let alike = |pair: &[&RolloutReport]| pair[0].rollout.actions == pair[1].rollout.actions;
-    arms.peek().is_some() && arms.all(|arm| arm.windows(2).all(alike))
 }

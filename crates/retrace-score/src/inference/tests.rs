@@ -392,7 +392,7 @@ fn a_run_does_not_stop_for_a_harm_that_has_turned_into_a_gain() {
                 vec![(vec![rollout(*pre, false)], [("s".to_owned(), outcome(vec![rollout(*post, false)]))].into())]
             })
             .collect();
-        let mut early = EarlyStop::new(["s".to_owned()], HORIZON);
+        let mut early = EarlyStop::new(["s".to_owned()], HORIZON, crate::Key::Call);
         let mut over = Vec::new();
         for boundary in verification(recordings).boundaries {
             early.add(&[boundary]);

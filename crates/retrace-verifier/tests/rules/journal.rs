@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use retrace_journal::{Run, Shard, merge};
-use retrace_report::json;
-use retrace_score::{Judging, Report};
+use retrace_report::write_report;
+use retrace_score::{Judging, Reporter};
 use retrace_verifier::{RunFolder, SpendLimit, Stop, StopSignal};
 use serde_json::json;
 use tempfile::TempDir;
@@ -38,7 +38,16 @@ fn try_run_in(verifier: Verifier, folder: &RunFolder) -> Result<Option<Stop>, Ve
 fn report(folder: &Path) -> String {
     let run = Run::read(folder).unwrap();
     let boundaries = run.boundaries().collect::<Result<_, _>>().unwrap();
-    json(&Report::new(Verification { boundaries, ..run.verification() }).unwrap())
+    json_of(Verification { boundaries, ..run.verification() })
+}
+
+fn json_of(mut verification: Verification) -> String {
+    let outcomes = std::mem::take(&mut verification.boundaries);
+    let mut reporter = Reporter::new(verification).unwrap();
+    let scored: Vec<_> = outcomes.into_iter().map(|outcome| reporter.add(outcome).unwrap()).collect();
+    let mut written = Vec::new();
+    write_report(&mut written, &reporter.finish(), scored.into_iter().map(Ok::<_, std::io::Error>)).unwrap();
+    String::from_utf8(written).unwrap()
 }
 
 /// Cuts the journal of a run after so many bytes.
@@ -63,7 +72,7 @@ fn a_run_that_was_cut_off_anywhere_goes_on_to_the_same_report() {
         assert_eq!(run_in(counted(&model, settings()), &folder(&whole)), None);
         let expected = report(&whole);
         let in_memory = run(counted(&Arc::default(), settings()));
-        assert!(json(&Report::new(in_memory).unwrap()) == expected);
+        assert!(json_of(in_memory) == expected);
 
         let bytes = fs::read(whole.join("journal.jsonl")).unwrap();
         let lines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index + 1);
@@ -151,7 +160,7 @@ fn a_run_whose_first_rollouts_all_fail_alike_stops_and_runs_them_again_once_mend
     let model = Arc::<Counting>::default();
     assert_eq!(run_in(verifier(Arc::<Counting>::clone(&model)), &folder(place.path())), None);
     let expected = run(verifier(Arc::<Counting>::default()));
-    assert!(report(place.path()) == json(&Report::new(expected).unwrap()));
+    assert!(report(place.path()) == json_of(expected));
 }
 
 #[test]
@@ -251,7 +260,7 @@ fn a_run_that_may_stop_early_looks_at_the_same_when_it_goes_on() {
     };
     run_in(verifier(), &folder(&whole));
     let expected = report(&whole);
-    assert!(expected == json(&Report::new(run(verifier())).unwrap()));
+    assert!(expected == json_of(run(verifier())));
     assert!(expected.contains("\"n_not_reached\": 5"));
     let n_bytes = fs::metadata(whole.join("journal.jsonl")).unwrap().len() as usize;
     for n_bytes in [0, n_bytes / 3, n_bytes * 2 / 3, n_bytes] {

@@ -1,11 +1,15 @@
 //! What is told of the boundaries of a verification together.
 
+use indexmap::IndexMap;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, Failure, Outcome, Stage};
+use retrace_events::{Action, EndReason, Failure, Outcome, Spend, Stage};
+use retrace_stats::exact_rates_test;
 
 use super::*;
-use crate::ExecutedCalls;
+use crate::delta::Side;
 use crate::input::{EnvironmentKind, RecordingFacts};
+use crate::report::{Failed, UnscoredCount};
+use crate::{ExecutedCalls, PValue, Place};
 
 /// A rollout from a line such as `a b! a, timeout`: calls, `!` for a blocked one, and after a comma what broke it;
 /// `off` stands for a call off the record.
@@ -245,13 +249,16 @@ fn sizes_are_told_apart_by_what_is_left() {
 #[test]
 fn the_json_has_every_horizon_and_every_action() {
     let post = ran(to(400), &["a! a"]);
-    let report = Report::new(verification(vec![(&["a b"], ran(Compaction::Unchanged, &["a b"]), post)])).unwrap();
-    let json = serde_json::to_value(&report).unwrap();
+    let mut verification = verification(vec![(&["a b"], ran(Compaction::Unchanged, &["a b"]), post)]);
+    let boundary = verification.boundaries.remove(0);
+    let mut reporter = Reporter::new(verification).unwrap();
+    let here = serde_json::to_value(reporter.add(boundary).unwrap()).unwrap();
+    let json = serde_json::to_value(reporter.finish()).unwrap();
     let at_2 = &json["strategies"]["s"]["horizons"][1];
     assert_eq!(at_2["deltas"]["wasted"]["mean"], serde_json::json!({"exact": "2", "value": 2.0}));
     assert_eq!(at_2["deltas"]["wasted"]["interval"], serde_json::Value::Null);
     assert_eq!(json["strategies"]["s"]["kept"], serde_json::json!({"exact": "2/5", "value": 0.4}));
-    let here = &json["boundaries"][0]["strategies"]["s"];
+    let here = &here["strategies"]["s"];
     assert_eq!(here["scores"][1]["horizon"], 2);
     assert_eq!(here["scores"][1]["scored"]["delta"]["harm"]["exact"], "2");
     let again = serde_json::json!({"name": "a", "arguments": "{}", "outcome": "ok", "refetch": true});
