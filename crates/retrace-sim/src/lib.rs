@@ -5,6 +5,8 @@
 //! the current text of the files. Their agents, [`Shopkeeper`] and [`Coder`], are models like any other: they act on
 //! what a prompt shows them and on nothing else, and forget the rest. [`Wander`] acts in any tools, without sense.
 //!
+//! [`FaultyModel`] and [`FaultyEnvironment`] break what stands behind them, at rates that are set.
+//!
 //! ```
 //! use std::sync::Arc;
 //! use retrace_env::Environment;
@@ -30,6 +32,7 @@ mod agent;
 mod code_base;
 mod coder;
 mod draws;
+mod faults;
 mod shop;
 mod shopkeeper;
 mod shown;
@@ -40,6 +43,7 @@ pub use agent::{Knowledge, Move, SimulatedAgent};
 pub use code_base::CodeBase;
 pub use coder::{CodeKnowledge, Coder};
 pub use draws::Draws;
+pub use faults::{EnvironmentFault, FaultyEnvironment, FaultyModel, ModelFault, Rates};
 pub use shop::{Item, Shop};
 pub use shopkeeper::{ShopKnowledge, Shopkeeper};
 pub use wander::Wander;
