@@ -19,6 +19,7 @@
 //! ```
 
 mod cassette;
+mod clock;
 mod model;
 mod prompt;
 mod quote;
@@ -28,6 +29,7 @@ mod scripted;
 mod seed;
 
 pub use cassette::{CASSETTE_VERSION, Cassette, CassetteError, CassetteFlaw, CassetteRecorder};
+pub use clock::Clock;
 pub use futures_core::future::BoxFuture;
 pub use model::{Answer, Model, ModelError};
 pub use prompt::Prompt;

@@ -5,7 +5,8 @@
 //! the current text of the files. Their agents, [`Shopkeeper`] and [`Coder`], are models like any other: they act on
 //! what a prompt shows them and on nothing else, and forget the rest. [`Wander`] acts in any tools, without sense.
 //!
-//! [`FaultyModel`] and [`FaultyEnvironment`] break what stands behind them, at rates that are set.
+//! [`FaultyModel`] and [`FaultyEnvironment`] break what stands behind them, at rates that are set. [`LimitedModel`] has the rate limits of a
+//! provider.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -33,6 +34,7 @@ mod code_base;
 mod coder;
 mod draws;
 mod faults;
+mod limited_model;
 mod shop;
 mod shopkeeper;
 mod shown;
@@ -44,6 +46,7 @@ pub use code_base::CodeBase;
 pub use coder::{CodeKnowledge, Coder};
 pub use draws::Draws;
 pub use faults::{EnvironmentFault, FaultyEnvironment, FaultyModel, ModelFault, Rates};
+pub use limited_model::{LimitedModel, ProviderLimits};
 pub use shop::{Item, Shop};
 pub use shopkeeper::{ShopKnowledge, Shopkeeper};
 pub use wander::Wander;
