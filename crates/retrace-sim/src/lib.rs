@@ -5,8 +5,8 @@
 //! the current text of the files. Their agents, [`Shopkeeper`] and [`Coder`], are models like any other: they act on
 //! what a prompt shows them and on nothing else, and forget the rest. [`Wander`] acts in any tools, without sense.
 //!
-//! [`FaultyModel`] and [`FaultyEnvironment`] break what stands behind them, at rates that are set. [`LimitedModel`] has the rate limits of a
-//! provider.
+//! [`FaultyModel`] and [`FaultyEnvironment`] break what stands behind them, at rates that are set. [`LimitedModel`] has the rate
+//! limits of a provider, [`CachingModel`] its cache of prefixes.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,6 +30,7 @@
 //! ```
 
 mod agent;
+mod caching_model;
 mod code_base;
 mod coder;
 mod draws;
@@ -42,6 +43,7 @@ mod wander;
 mod world;
 
 pub use agent::{Knowledge, Move, SimulatedAgent};
+pub use caching_model::CachingModel;
 pub use code_base::CodeBase;
 pub use coder::{CodeKnowledge, Coder};
 pub use draws::Draws;
