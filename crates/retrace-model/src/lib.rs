@@ -19,6 +19,7 @@
 //! ```
 
 mod cassette;
+mod clock;
 mod model;
 mod prices;
 mod prompt;
@@ -29,6 +30,7 @@ mod scripted;
 mod seed;
 
 pub use cassette::{CASSETTE_VERSION, Cassette, CassetteError, CassetteFlaw, CassetteRecorder};
+pub use clock::Clock;
 pub use futures_core::future::BoxFuture;
 pub use model::{Answer, Model, ModelError};
 pub use prices::{Priced, Prices};

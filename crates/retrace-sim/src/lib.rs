@@ -5,6 +5,9 @@
 //! the current text of the files. Their agents, [`Shopkeeper`] and [`Coder`], are models like any other: they act on
 //! what a prompt shows them and on nothing else, and forget the rest. [`Wander`] acts in any tools, without sense.
 //!
+//! [`FaultyModel`] and [`FaultyEnvironment`] break what stands behind them, at rates that are set. [`LimitedModel`] has the rate
+//! limits of a provider, [`CachingModel`] its cache of prefixes.
+//!
 //! ```
 //! use std::sync::Arc;
 //! use retrace_env::Environment;
@@ -27,9 +30,12 @@
 //! ```
 
 mod agent;
+mod caching_model;
 mod code_base;
 mod coder;
 mod draws;
+mod faults;
+mod limited_model;
 mod shop;
 mod shopkeeper;
 mod shown;
@@ -37,9 +43,12 @@ mod wander;
 mod world;
 
 pub use agent::{Knowledge, Move, SimulatedAgent};
+pub use caching_model::CachingModel;
 pub use code_base::CodeBase;
 pub use coder::{CodeKnowledge, Coder};
 pub use draws::Draws;
+pub use faults::{EnvironmentFault, FaultyEnvironment, FaultyModel, ModelFault, Rates};
+pub use limited_model::{LimitedModel, ProviderLimits};
 pub use shop::{Item, Shop};
 pub use shopkeeper::{ShopKnowledge, Shopkeeper};
 pub use wander::Wander;

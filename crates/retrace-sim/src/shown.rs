@@ -1,6 +1,6 @@
 //! What a prompt shows to a simulated model, and how such a model answers.
 
-use retrace_events::tokens::{FourCharacters, TokenCounter, count_parts, count_sent};
+use retrace_events::tokens::{FourCharacters, TokenCounter, Tokens, count_parts, count_sent};
 use retrace_events::{Event, Part, PartBody, Response, ToolCall, Usage};
 use retrace_model::{Answer, Prompt};
 
@@ -29,10 +29,20 @@ pub(crate) fn shown<'a>(prompt: &Prompt<'a>) -> impl Iterator<Item = Shown<'a>> 
 
 /// An answer of these parts, with the tokens that it and its prompt have by estimate. All that is sent was read.
 pub(crate) fn respond(model: &str, prompt: &Prompt<'_>, content: Vec<Part>) -> Answer {
-    let tokens = |text: &str| FourCharacters.tokens(FourCharacters.units(text));
-    let input = tokens(prompt.instructions.unwrap_or_default()) + count_sent(&FourCharacters, prompt.history);
     let output = count_parts(&FourCharacters, &content);
-    let usage = Usage { input_tokens: input.0, output_tokens: output.0, ..Usage::default() };
+    let usage = Usage { input_tokens: input_tokens(prompt).0, output_tokens: output.0, ..Usage::default() };
     let response = Response { content, model: Some(model.to_owned()), usage: Some(usage), ..Response::default() };
     Answer { response, sent: Some(prompt.history.sent_hash()) }
+}
+
+/// The tokens of a prompt by estimate, without those of its tools.
+pub(crate) fn input_tokens(prompt: &Prompt<'_>) -> Tokens {
+    let tokens = |text: &str| FourCharacters.tokens(FourCharacters.units(text));
+    tokens(prompt.instructions.unwrap_or_default()) + count_sent(&FourCharacters, prompt.history)
+}
+
+/// The tokens of an answer, as it reports them or else by estimate.
+pub(crate) fn output_tokens(response: &Response) -> u64 {
+    let counted = || count_parts(&FourCharacters, &response.content).0;
+    response.usage.as_ref().map_or_else(counted, |usage| usage.output_tokens)
 }
