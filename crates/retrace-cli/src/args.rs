@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use retrace_events::OutcomeRule;
+use retrace_events::{Dollars, OutcomeRule};
+use retrace_journal::Shard;
 use retrace_stats::Level;
 
 /// Measures what compaction of an AI agent's history does to its next tool calls.
@@ -36,8 +37,12 @@ pub(crate) enum Command {
     Record(RecordArgs),
     /// Executes recorded calls again and says how far the environment answers alike; asks no model
     Replay(ReplayArgs),
-    /// Resumes the agent from raw and compacted histories, and compares
+    /// Resumes the agent from raw and compacted histories, and compares; goes on where it was stopped
     Verify(VerifyArgs),
+    /// Shows what a run has found so far, by other margins or rules if they are given; asks no model
+    Report(ReportArgs),
+    /// Joins the shards of a verification into one run
+    Merge(MergeArgs),
     /// Lists the strategies: what each costs and does, and its settings
     Strategies(StrategiesArgs),
     /// Scores rollouts that were collected elsewhere
@@ -211,12 +216,94 @@ pub(crate) struct VerifyArgs {
     /// How many rollouts each arm of a boundary is given
     #[arg(long)]
     pub(crate) samples: Option<u32>,
+    /// The folder that holds the run: what is finished there does not run again; else `runs` and the configuration's name,
+    /// beside it
+    #[arg(long = "run", value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Runs one share of the boundaries, such as `2/8`; `retrace merge` joins them
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<ShardArg>,
+    /// Starts nothing new once the run has cost so many dollars
+    #[arg(long, value_name = "USD")]
+    pub(crate) budget: Option<DollarsArg>,
+    /// Starts nothing new once the run has taken so many tokens, of requests and answers together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) budget_tokens: Option<u64>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) outcome: OutcomeArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// A share of the boundaries.
+#[derive(Clone, Copy)]
+pub(crate) struct ShardArg(pub(crate) Shard);
+
+impl FromStr for ShardArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let numbers = text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((index, of)) if (1..=of).contains(&index) => Ok(Self(Shard { index, of })),
+            _ => Err("expected a share and how many there are, such as `1/4`".to_owned()),
+        }
+    }
+}
+
+/// An amount of money.
+#[derive(Clone, Copy)]
+pub(crate) struct DollarsArg(pub(crate) Dollars);
+
+impl FromStr for DollarsArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let dollars = text.trim().trim_start_matches('$').parse().ok().and_then(Dollars::new);
+        let dollars = dollars.filter(|dollars| dollars.nanos() > 0);
+        dollars.map(Self).ok_or_else(|| "expected a number of dollars above 0".to_owned())
+    }
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ReportArgs {
+    /// The folder of a run
+    pub(crate) run: PathBuf,
+    #[command(flatten)]
+    pub(crate) judging: JudgingArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// How finished rollouts are judged again.
+#[derive(Default, ClapArgs)]
+pub(crate) struct JudgingArgs {
+    /// What makes a call a refetch, instead of what was said when it ran
+    #[arg(long, value_enum, value_name = "RULE")]
+    pub(crate) refetch_by: Option<RefetchArg>,
+    /// Looks at fewer actions of each rollout than were run
+    #[arg(long, value_name = "K")]
+    pub(crate) horizon: Option<usize>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum RefetchArg {
+    /// The tool and its arguments were called before
+    Call,
+    /// The tool was called before, with whatever arguments
+    Tool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct MergeArgs {
+    /// The folders of the shards
+    #[arg(required = true)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// The folder of the whole run, not there yet or empty
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(ClapArgs)]
@@ -228,8 +315,10 @@ pub(crate) struct StrategiesArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct ScoreArgs {
-    /// Rollouts, as docs/formats.md describes
+    /// Rollouts, as docs/formats.md describes, or the folder of a run
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) judging: JudgingArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

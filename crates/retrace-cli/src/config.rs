@@ -1,6 +1,7 @@
 //! `retrace.toml`: the agent, its environments, the recordings, the strategies, and how much is run.
 
 mod agent;
+mod description;
 mod environment;
 mod judging;
 mod strategy;
@@ -19,6 +20,7 @@ use retrace_events::cuts::{BadSpacing, Spacing};
 use retrace_verifier::{Settings, TimeLimits};
 
 pub(crate) use self::agent::{AgentConfig, CompactionConfig, ModelConfig, SimulatedConfig, StrategyChoice};
+pub(crate) use self::description::Description;
 pub(crate) use self::environment::EnvironmentConfig;
 pub(crate) use self::judging::MarginConfig;
 use self::judging::VerdictConfig;
@@ -64,6 +66,12 @@ pub(crate) struct Config {
     pub(crate) tasks: Vec<TaskConfig>,
     #[serde(default)]
     limits: LimitsConfig,
+    give_up_after: Option<usize>,
+    /// The folder that holds a run.
+    pub(crate) run: Option<PathBuf>,
+    /// What of it decides the results of a run.
+    #[serde(skip)]
+    pub(crate) description: Description,
 }
 
 /// Recordings that started from one state.
@@ -100,6 +108,7 @@ struct LimitsConfig {
     restore: Option<u64>,
     strategy: Option<u64>,
     rollout: Option<u64>,
+    grace: Option<u64>,
 }
 
 fn with_control() -> bool {
@@ -118,7 +127,8 @@ impl Config {
         });
         let text = text.with_context(|| format!("failed to read `{}`", file.display()))?;
         let hint = "`retrace init` writes a commented configuration; docs/models.md, docs/tools.md and docs/protocol.md have all settings";
-        let config = toml::from_str(&text).map_err(|error| hinted(in_plain_words(&error.to_string()), hint));
+        let config = toml::from_str(&text).map(|config| Self { description: Description::of(&text), ..config });
+        let config = config.map_err(|error| hinted(in_plain_words(&error.to_string()), hint));
         config.with_context(|| format!("failed to read the configuration `{}`", file.display()))
     }
 
@@ -144,6 +154,8 @@ impl Config {
                 rollout: seconds(self.limits.rollout, default.limits.rollout),
             },
             counter: self.token_counter.build(self.agent_model())?,
+            give_up_after: self.give_up_after.unwrap_or(default.give_up_after),
+            grace: seconds(self.limits.grace, default.grace),
             ..default
         })
     }

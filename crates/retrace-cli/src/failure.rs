@@ -6,6 +6,7 @@ use std::io;
 use retrace_events::codec::ReadError;
 use retrace_events::cuts::BadSpacing;
 use retrace_formats::ImportError;
+use retrace_journal::JournalError;
 use retrace_mcp::McpError;
 use retrace_model::CassetteError;
 use retrace_report::{NoSuchHorizon, printable};
@@ -91,6 +92,9 @@ fn hint(error: &(dyn Error + 'static)) -> Option<String> {
     }
     if let Some(error) = error.downcast_ref::<VerifyError>() {
         return error.hint();
+    }
+    if let Some(error) = error.downcast_ref::<JournalError>() {
+        return error.hint().map(str::to_owned);
     }
     if error.is::<BadSpacing>() {
         return Some("give it a number of actions".to_owned());

@@ -48,6 +48,8 @@ pub fn main() -> ExitCode {
         Command::Replay(args) => commands::replay::run(&args),
         Command::Strategies(args) => commands::strategies::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
+        Command::Report(args) => commands::report::run(&args),
+        Command::Merge(args) => commands::merge::run(&args),
         Command::Score(args) => commands::score::run(&args),
         Command::Plan(args) => commands::plan::run(&args),
     };

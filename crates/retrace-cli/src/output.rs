@@ -2,14 +2,16 @@
 
 use std::io::{BufWriter, Write, stdout};
 use std::mem;
+use std::path::Path;
 
 use anyhow::Result;
+use retrace_journal::Run;
 use retrace_report::{Look, NoSuchHorizon, Style, View, counted, printable, text, write_report};
 use retrace_score::{
-    BoundaryFacts, BoundaryReport, Margins, Report, Reporter, Scope, StrategyReport, Verdict, Verification,
+    BoundaryFacts, BoundaryReport, Key, Margins, Report, Reporter, Scope, StrategyReport, Verdict, Verification,
 };
 
-use crate::args::{OutputArgs, ScopeArg, StyleArg};
+use crate::args::{JudgingArgs, OutputArgs, RefetchArg, ScopeArg, StyleArg};
 use crate::config::MarginConfig;
 use crate::exit::Exit;
 use crate::failure::hinted;
@@ -34,6 +36,51 @@ pub(crate) fn note(text: &str) {
     eprintln!("{}", printable(text));
 }
 
+/// Reads a run, and tells if its last line is not whole.
+pub(crate) fn read_run(folder: &Path) -> Result<Run> {
+    let run = Run::read(folder)?;
+    if let Some(line) = run.torn_line() {
+        warn(&format!("{}: line {line} of the journal was cut off, and is left out", folder.display()));
+    }
+    Ok(run)
+}
+
+/// Judges a verification as the command line says, where it says something.
+pub(crate) fn judge(verification: &mut Verification, rules: &JudgingArgs, args: &OutputArgs) -> Result<()> {
+    if let Some(horizon) = rules.horizon {
+        if !(1..=verification.horizon).contains(&horizon) {
+            return Err(NoSuchHorizon { horizon, full: verification.horizon }.into());
+        }
+        verification.horizon = horizon;
+    }
+    args.check(verification.horizon)?;
+    let judging = &mut verification.judging;
+    if !args.margin.is_empty() || rules.horizon.is_some() {
+        let known = MarginConfig::from(judging.margins);
+        judging.margins = known.or_given(&args.margin).margins(verification.horizon)?;
+    }
+    match rules.refetch_by {
+        None => {}
+        Some(RefetchArg::Call) => judging.refetch_by = Key::Call,
+        Some(RefetchArg::Tool) => judging.refetch_by = Key::Tool,
+    }
+    Ok(())
+}
+
+/// Makes the report of what a run has finished, boundary by boundary, and prints it; says what [`report`] does.
+pub(crate) fn report_run(run: &Run, rules: &JudgingArgs, args: &OutputArgs) -> Result<Exit> {
+    let mut verification = run.verification();
+    judge(&mut verification, rules, args)?;
+    let mut reporter = Reporter::new(verification)?;
+    for boundary in run.boundaries() {
+        reporter.add(boundary?)?;
+    }
+    let report = reporter.finish();
+    // The JSON has every rollout: they are read once more, and not held.
+    let scored = run.boundaries().map(|boundary| Ok(report.score(boundary?)));
+    show(&report, scored, args)
+}
+
 /// Makes the report of a verification, prints it, and says whether anything was scored, at any horizon, by more than
 /// what rollouts that broke had finished.
 pub(crate) fn report(mut verification: Verification, args: &OutputArgs) -> Result<Exit> {
@@ -47,10 +94,13 @@ pub(crate) fn report(mut verification: Verification, args: &OutputArgs) -> Resul
             scored.push(boundary);
         }
     }
-    let report = reporter.finish();
-    let view = View::of(&report, args.look())?;
+    show(&reporter.finish(), scored.into_iter().map(Ok), args)
+}
+
+fn show(report: &Report, scored: impl Iterator<Item = Result<BoundaryReport>>, args: &OutputArgs) -> Result<Exit> {
+    let view = View::of(report, args.look())?;
     if args.json {
-        print_report(&report, scored)?;
+        print_report(report, scored)?;
     } else {
         print(&text(&view))?;
     }
@@ -62,13 +112,13 @@ pub(crate) fn report(mut verification: Verification, args: &OutputArgs) -> Resul
     }
     let mut horizons = report.strategies.values().flat_map(|strategy| &strategy.horizons);
     let is_scored = horizons.any(|at| at.n_scored > 0);
-    Ok(if is_scored && (n == 0 || n_broke < n) { gate(&report) } else { Exit::CouldNotRun })
+    Ok(if is_scored && (n == 0 || n_broke < n) { gate(report) } else { Exit::CouldNotRun })
 }
 
 /// Prints a report as JSON, with the rollouts of its boundaries.
-fn print_report(report: &Report, boundaries: Vec<BoundaryReport>) -> Result<()> {
+fn print_report(report: &Report, boundaries: impl Iterator<Item = Result<BoundaryReport>>) -> Result<()> {
     let mut stdout = BufWriter::new(stdout().lock());
-    write_report(&mut stdout, report, boundaries.into_iter().map(Ok::<_, anyhow::Error>))?;
+    write_report(&mut stdout, report, boundaries)?;
     stdout.write_all(b"\n")?;
     Ok(stdout.flush()?)
 }

@@ -1,6 +1,11 @@
 //! Runs what waits for others, until it is done or the user has had enough.
 
+use std::pin::pin;
+
 use anyhow::{Context, Result};
+use retrace_verifier::StopSignal;
+
+use crate::output;
 
 /// The user stopped the program.
 #[derive(Debug, thiserror::Error)]
@@ -9,19 +14,38 @@ pub(crate) struct Interrupted;
 
 /// Runs to the end, or until Ctrl-C; then everything that was started is put down.
 pub(crate) fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    on_runtime(unless_stopped(work))
+}
+
+/// As [`run`], but the first Ctrl-C only asks the work to stop, which then ends in its own time; a second one puts it down.
+pub(crate) fn run_until_asked<T>(signal: &StopSignal, work: impl Future<Output = Result<T>>) -> Result<T> {
+    on_runtime(async {
+        let mut work = pin!(work);
+        tokio::select! {
+            done = &mut work => return done,
+            Ok(()) = stopped() => signal.stop(),
+        }
+        output::note("stopping: what is at work is given a moment to finish; once more stops at once");
+        unless_stopped(work).await
+    })
+}
+
+fn on_runtime<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("failed to start the threads of the program")?;
-    let done = runtime.block_on(async {
-        tokio::select! {
-            done = work => done,
-            // Without signals to wait for, they end the program as they do any other.
-            Ok(()) = stopped() => Err(Interrupted.into()),
-        }
-    });
+    let done = runtime.block_on(work);
     drop(runtime);
     // Programs are given a moment to end, and their workspaces are removed.
     retrace_process::settle();
     done
+}
+
+async fn unless_stopped<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        done = work => done,
+        // Without signals to wait for, they end the program as they do any other.
+        Ok(()) = stopped() => Err(Interrupted.into()),
+    }
 }
 
 /// Until the user, or who runs the program, wants it to stop.

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use retrace_events::{Event, OutcomeRule, Recording};
+use retrace_report::counted;
 use retrace_score::{ReplayFidelity, Verification};
-use retrace_verifier::{Group, Progress, Settings, Verifier};
+use retrace_verifier::{Group, Progress, RunFolder, Settings, SpendLimit, Stop, StopSignal, Verifier};
+use serde_json::json;
 
-use crate::args::VerifyArgs;
-use crate::config::{Config, RecordingsConfig};
+use crate::args::{DollarsArg, JudgingArgs, ModelArgs, ShardArg, VerifyArgs};
+use crate::config::{Config, Description, RecordingsConfig};
 use crate::exit::Exit;
 use crate::failure::hinted;
 use crate::progress::Bar;
@@ -24,19 +26,98 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     config.seed = args.run.seed.or(config.seed);
     config.outcome = args.outcome.failed_if.clone().or(config.outcome);
     config.margin = config.margin.or_given(&args.output.margin);
-    let settings = config.settings()?;
+    let mut settings = config.settings()?;
+    settings.spend_limit =
+        SpendLimit { tokens: args.budget_tokens, dollars: args.budget.map(|DollarsArg(dollars)| dollars) };
     args.output.check(settings.horizon)?;
     let base = Base::new(&config, &args.run.config);
     let groups = recordings(&config, base.folder())?;
+    let folder = run_folder(args, &config, base.folder())?;
     let models = Models::new(std::mem::take(&mut config.models), &args.run.model)?;
-    let (verification, played) = runtime::run(async {
+    let signal = StopSignal::default();
+    let (outcome, played) = runtime::run_until_asked(&signal, async {
         let (verifier, cassettes) = verifier(config, settings, groups, models, base).await?;
-        let verification = verify(verifier).await;
-        let played = cassettes.finish();
-        Ok((verification?, played))
+        let verifier = verifier.stopped_by(&signal);
+        let outcome = match &folder {
+            Some(folder) => verify_in(verifier, folder).await.map(Outcome::Kept),
+            None => verify(verifier).await.map(Outcome::InMemory),
+        };
+        Ok((outcome?, cassettes.finish()))
     })?;
     // A verification that is to be repeated exactly, and was not, must not pass for one that was.
-    Ok(output::report(verification, &args.output)?.max(played))
+    Ok(outcome.report(args, folder.as_ref())?.max(played))
+}
+
+/// What came of a verification.
+enum Outcome {
+    InMemory(Verification),
+    /// It is in its folder, and may have stopped before its end.
+    Kept(Option<Stop>),
+}
+
+impl Outcome {
+    fn report(self, args: &VerifyArgs, folder: Option<&RunFolder>) -> Result<Exit> {
+        let (stop, RunFolder { path, .. }) = match (self, folder) {
+            (Self::InMemory(verification), _) => return output::report(verification, &args.output),
+            (Self::Kept(stop), Some(folder)) => (stop, folder),
+            (Self::Kept(_), None) => return Ok(Exit::CouldNotRun),
+        };
+        let again = "the same command goes on where it was";
+        match &stop {
+            Some(Stop::Asked) => {
+                output::note(&format!("stopped; {again}, and `retrace report {}` shows what there is", path.display()));
+                return Ok(Exit::Interrupted);
+            }
+            Some(Stop::NotKept { reason }) => {
+                let message = format!("the run stopped, since nothing more could be kept: {reason}");
+                return Err(hinted(message, format!("what was finished before is there: once that is mended, {again}")));
+            }
+            _ => {}
+        }
+        let run = output::read_run(path)?;
+        let shown = output::report_run(&run, &JudgingArgs::default(), &args.output)?;
+        Ok(match stop {
+            None => shown,
+            Some(stop) => {
+                output::warn(&format!("the run stopped before its end: {stop}; {again}"));
+                if matches!(stop, Stop::Spent { .. }) { shown } else { Exit::CouldNotRun }
+            }
+        })
+    }
+}
+
+/// The folder that holds the run, unless its answers come from a cassette, or go to one: then all of it is to run.
+fn run_folder(args: &VerifyArgs, config: &Config, base: &Path) -> Result<Option<RunFolder>> {
+    let named = args.folder.clone().or_else(|| config.run.as_ref().map(|folder| base.join(folder)));
+    let ModelArgs { model, record_cassette, cassette } = &args.run.model;
+    let path = match named {
+        Some(path) => path,
+        None if record_cassette.is_some() || cassette.is_some() => {
+            if args.shard.is_some() {
+                return Err(hinted("a shard is asked for, and no folder to keep it in", "name one with `--run`"));
+            }
+            return Ok(None);
+        }
+        None => base.join("runs").join(args.run.config.file_stem().unwrap_or("retrace".as_ref())),
+    };
+    if record_cassette.is_some() && path.join("manifest.json").exists() {
+        return Err(hinted(
+            format!("the run in `{}` has begun, and a cassette of its rest would not be whole", path.display()),
+            "name another folder with `--run`, or leave out `--record-cassette`",
+        ));
+    }
+    let Description { mut setup, strategies } = config.description.clone();
+    if let Some(model) = model {
+        setup.insert("every_model".to_owned(), model.clone().into());
+    }
+    if let Some(outcome) = &args.outcome.failed_if {
+        setup.insert("outcome".to_owned(), outcome.to_string().into());
+    }
+    if let Some(file) = cassette {
+        setup.insert("cassette".to_owned(), file.display().to_string().into());
+    }
+    let shard = args.shard.map(|ShardArg(shard)| shard);
+    Ok(Some(RunFolder { path, setup: setup.into(), strategies, shard }))
 }
 
 /// The recordings of a group, and those that could not be read, each with the reason.
@@ -101,13 +182,14 @@ async fn verifier(
             if config.world_seed.is_some() {
                 return Err(hinted("`world_seed` has no effect on the environment `recorded`", "leave it out"));
             }
-            Group::recorded(read)
+            Group::recorded(read).described(RECORDED.into())
         } else {
             let world = environments.get(&config.environment, config.world_seed).await?;
             actor.check_tools(&world)?;
             read.iter().try_for_each(|recording| world.check_recording(recording))?;
             settings.concurrency = world.max_rollouts.unwrap_or(settings.concurrency).min(settings.concurrency);
-            Group::new(read, world.environment)
+            let description = json!({ "name": config.environment, "world_seed": config.world_seed });
+            Group::new(read, world.environment).described(description)
         };
         ready.push((group, config.cuts, unusable));
     }
@@ -157,16 +239,36 @@ pub(crate) const RECORDED: &str = "recorded";
 /// Runs a verification under a progress bar.
 pub(crate) async fn verify(verifier: Verifier) -> Result<Verification> {
     let bar = Bar::new();
-    let verification = verifier
-        .run(&|progress| {
-            bar.draw(&progress);
-            if let Progress::Replayed { recording, replay, n_boundaries, n_unusable, reason } = progress {
-                bar.above(|| tell_replay(&recording, replay.as_ref(), n_boundaries, n_unusable, reason));
-            }
-        })
-        .await?;
+    let verification = verifier.run(&|progress| tell(&bar, progress)).await?;
     bar.finish();
     Ok(verification)
+}
+
+/// As [`verify`], in a folder.
+async fn verify_in(verifier: Verifier, folder: &RunFolder) -> Result<Option<Stop>> {
+    let bar = Bar::new();
+    let stop = verifier.run_in(folder, &|progress| tell(&bar, progress)).await?;
+    bar.finish();
+    Ok(stop)
+}
+
+fn tell(bar: &Bar, progress: Progress) {
+    bar.draw(&progress);
+    match progress {
+        Progress::Replayed { recording, replay, n_boundaries, n_unusable, reason } => {
+            bar.above(|| tell_replay(&recording, replay.as_ref(), n_boundaries, n_unusable, reason));
+        }
+        Progress::GoesOn { n_rollouts, torn_line, n_withdrawn, .. } => bar.above(|| {
+            if let Some(line) = torn_line {
+                output::note(&format!("line {line} of the journal was cut off, and is left out"));
+            }
+            if n_withdrawn > 0 {
+                output::note(&format!("all of {n_withdrawn} rollouts had failed alike, and run again"));
+            }
+            output::note(&format!("goes on with {} that are finished", counted(n_rollouts, "rollout", "rollouts")));
+        }),
+        _ => {}
+    }
 }
 
 /// Says how faithful a replay was.

@@ -13,6 +13,12 @@ pub(crate) struct MarginConfig {
     stopped: Option<f64>,
 }
 
+impl From<Margins> for MarginConfig {
+    fn from(Margins { wasted, stopped }: Margins) -> Self {
+        Self { wasted, stopped }
+    }
+}
+
 impl MarginConfig {
     /// With what the command line says in place of these.
     pub(crate) fn or_given(self, given: &[MarginArg]) -> Self {
