@@ -37,6 +37,8 @@
 mod cell;
 mod error;
 mod limits;
+mod pace;
+mod patience;
 mod plan;
 mod post;
 mod progress;
@@ -48,7 +50,9 @@ mod settings;
 mod verifier;
 
 pub use error::VerifyError;
-pub use limits::{TimeLimits, Timed, TokioSleep};
+pub use limits::{TimeLimits, Timed, TokioClock, TokioSleep};
+pub use pace::RateLimit;
+pub use patience::Patience;
 pub use progress::Progress;
 pub use settings::{Group, Settings};
 pub use verifier::Verifier;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use retrace_agent::{Agent, ToolLoop};
-use retrace_model::{Model, Retry};
+use retrace_model::Model;
 use retrace_score::{UnusableRecording, Verification};
 use retrace_strategies::{Identity, Strategy};
 use tracing::{Instrument, info_span};
 
 use crate::cell::Setup;
 use crate::error::{CONTROL, VerifyError};
-use crate::limits::{Timed, TokioSleep};
+use crate::patience::Patience;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::settings::{Group, Settings};
@@ -71,7 +71,7 @@ impl Verifier {
         self
     }
 
-    /// Puts something around each model, outside its time limit and its repetitions, such as a
+    /// Puts something around each model, outside its time limit, its pace and its repetitions, such as a
     /// [`CassetteRecorder`](retrace_model::CassetteRecorder).
     #[must_use]
     pub fn around_models(mut self, around: impl Fn(Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync + 'static) -> Self {
@@ -126,9 +126,8 @@ impl Verifier {
         if let (0, Some(reason)) = (plan.n_usable(), plan.sites.iter().find_map(|site| site.unusable.clone())) {
             return Err(VerifyError::NothingReplays { n_boundaries: plan.sites.len(), reason });
         }
-        let (limit, backoff) = (settings.limits.model, settings.backoff);
-        // A time limit on each attempt, and another attempt after an error that is transient.
-        let patient = |model| around_models(Arc::new(Retry::new(Timed::new(model, limit), TokioSleep, backoff)));
+        let patience = Patience::new(&settings);
+        let patient = |model| around_models(Arc::new(patience.around(model)));
         let model = patient(model);
         let refused = refusals::check(&mut plan, &model, &settings).await;
         let n_boundaries = plan.n_usable();
