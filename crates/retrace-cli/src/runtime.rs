@@ -1,6 +1,11 @@
 //! Runs what waits for others, until it is done or the user has had enough.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
+
+/// How long work that cannot be interrupted may take when everything else has ended.
+const LAST_WORK: Duration = Duration::from_secs(10);
 
 /// The user stopped the program.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +23,8 @@ pub(crate) fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
             Ok(()) = stopped() => Err(Interrupted.into()),
         }
     });
-    drop(runtime);
+    // What still blocks a thread, such as a folder that is being copied, is not waited for without end.
+    runtime.shutdown_timeout(LAST_WORK);
     // Programs are given a moment to end, and their workspaces are removed.
     retrace_process::settle();
     done
