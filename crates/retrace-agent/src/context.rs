@@ -17,6 +17,9 @@ use tracing::{Instrument, info_span};
 
 use crate::budget::{Account, Budget};
 
+/// The most calls of one answer: all of them run, and a model that has run wild does not stop by itself.
+const MAX_CALLS: usize = 1000;
+
 /// Hands an agent its model and its tools, keeps the account, and ends the run when the budget is spent.
 pub struct RunContext<'a> {
     instructions: Option<&'a str>,
@@ -137,7 +140,8 @@ impl<'a> RunContext<'a> {
     /// Asks the model for the next response to a history.
     ///
     /// # Errors
-    /// When the budget is spent, before the model is asked; and when the model gives no answer.
+    /// When the budget is spent, before the model is asked; and when the model gives no answer, or one with more than a
+    /// thousand calls.
     pub async fn respond(&self, history: &History) -> Result<Response, Halt> {
         self.respond_with(history, self.tools()).await
     }
@@ -155,7 +159,7 @@ impl<'a> RunContext<'a> {
     /// knows what it cost.
     ///
     /// # Errors
-    /// When the budget was spent before: then only the tokens are booked.
+    /// When the budget was spent before, or it has more than a thousand calls: then only the tokens are booked.
     pub async fn report(&self, response: &Response, sent: Option<SentHash>) -> Result<(), Halt> {
         let limit = {
             let mut state = self.state();
@@ -166,6 +170,9 @@ impl<'a> RunContext<'a> {
             }
             limit
         };
+        if limit.is_none() {
+            self.check_calls(response, None)?;
+        }
         self.book(response, None, sent, limit.is_none());
         if limit.is_none() {
             return Ok(());
@@ -295,8 +302,22 @@ impl<'a> RunContext<'a> {
             let message = "the model was not sent the history that it was to answer".to_owned();
             return Err(Halt::Model(ModelError::Unusable { message }));
         }
+        if is_answer {
+            self.check_calls(&response, model.prices())?;
+        }
         self.book(&response, model.prices(), sent, is_answer);
         Ok(response)
+    }
+
+    /// Refuses an answer with more calls than anybody would run, of which only the tokens are booked.
+    fn check_calls(&self, response: &Response, prices: Option<Prices>) -> Result<(), Halt> {
+        let n_calls = response.tool_calls().count();
+        if n_calls <= MAX_CALLS {
+            return Ok(());
+        }
+        self.book(response, prices, None, false);
+        let message = format!("{n_calls} calls in one answer, of which at most {MAX_CALLS} are run");
+        Err(Halt::Model(ModelError::Unusable { message }))
     }
 
     /// Books the tokens of a response and, if it is an answer, the answer, which is shown.

@@ -50,7 +50,8 @@ impl Run<'_> {
         deadline: impl Future<Output = String>,
     ) -> (Rollout, Option<History>) {
         let cx = RunContext::new(self.instructions, self.model, self.toolbox, self.budget, self.seed, self.observer);
-        let turn = AssertUnwindSafe(agent.resume(self.history, &cx)).catch_unwind();
+        // Made inside the future that is watched: an agent may panic before it returns one.
+        let turn = AssertUnwindSafe(async { agent.resume(self.history, &cx).await }).catch_unwind();
         let turn = match select(pin!(turn), pin!(deadline)).await {
             Either::Left((Ok(turn), _)) => turn,
             Either::Left((Err(panic), _)) => Err(other(format!("the agent panicked: {}", panic_text(&*panic)))),

@@ -9,6 +9,7 @@ mod table;
 mod task;
 mod token_counter;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use anyhow::Context;
 use indexmap::IndexMap;
 use retrace_events::OutcomeRule;
 use retrace_events::cuts::{BadSpacing, Spacing};
-use retrace_verifier::{Settings, TimeLimits};
+use retrace_verifier::{RateLimit, Settings, TimeLimits};
 
 pub(crate) use self::agent::{AgentConfig, CompactionConfig, ModelConfig, SimulatedConfig, StrategyChoice};
 pub(crate) use self::description::Description;
@@ -153,6 +154,7 @@ impl Config {
                 strategy: seconds(self.limits.strategy, default.limits.strategy),
                 rollout: seconds(self.limits.rollout, default.limits.rollout),
             },
+            rate_limits: self.rate_limits()?,
             counter: self.token_counter.build(self.agent_model())?,
             give_up_after: self.give_up_after.unwrap_or(default.give_up_after),
             grace: seconds(self.limits.grace, default.grace),
@@ -168,9 +170,29 @@ impl Config {
         };
         Some(match model {
             ModelConfig::Simulated(config) => &config.model,
-            ModelConfig::Provider(config) => &config.model,
+            ModelConfig::Provider(config) => &config.rig.model,
             ModelConfig::Named(name) => name,
         })
+    }
+
+    /// How fast the models of providers may be asked, by their names: those of one name are one model.
+    fn rate_limits(&self) -> anyhow::Result<BTreeMap<String, RateLimit>> {
+        let mut limits = BTreeMap::new();
+        for model in self.models.values().chain(&self.agent.model) {
+            let ModelConfig::Provider(config) = model else { continue };
+            if config.rate == RateLimit::default() {
+                continue;
+            }
+            let name = &config.rig.model;
+            let before = limits.insert(name.clone(), config.rate);
+            if before.is_some_and(|before| before != config.rate) {
+                return Err(hinted(
+                    format!("`{name}` has two rate limits"),
+                    "all that asks it shares one: set `requests_per_minute` and `tokens_per_minute` once, or alike",
+                ));
+            }
+        }
+        Ok(limits)
     }
 
     fn spacing(&self, mut spacing: Spacing) -> Result<Spacing, BadSpacing> {

@@ -1,11 +1,15 @@
 //! Runs what waits for others, until it is done or the user has had enough.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use retrace_verifier::StopSignal;
 
 use crate::output;
+
+/// How long work that cannot be interrupted may take when everything else has ended.
+const LAST_WORK: Duration = Duration::from_secs(10);
 
 /// The user stopped the program.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +38,8 @@ fn on_runtime<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("failed to start the threads of the program")?;
     let done = runtime.block_on(work);
-    drop(runtime);
+    // What still blocks a thread, such as a folder that is being copied, is not waited for without end.
+    runtime.shutdown_timeout(LAST_WORK);
     // Programs are given a moment to end, and their workspaces are removed.
     retrace_process::settle();
     done

@@ -36,7 +36,7 @@ impl Base {
     pub(crate) fn new(config: &Config, file: &Path) -> Self {
         let models = config.models.values().chain(&config.agent.model);
         let keys = models.filter_map(|model| match model {
-            ModelConfig::Provider(config) => config.api_key_env.clone(),
+            ModelConfig::Provider(config) => config.rig.api_key_env.clone(),
             _ => None,
         });
         Self {

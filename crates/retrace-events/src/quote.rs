@@ -22,6 +22,18 @@ impl fmt::Display for Quotable<'_> {
     }
 }
 
+/// A message of which nobody wants to read more than its start and its end: as it is, unless it is longer than four thousand
+/// bytes.
+pub(crate) fn cut_short(message: String) -> String {
+    const HEAD: usize = 3000;
+    const TAIL: usize = 1000;
+    if message.len() <= HEAD + TAIL {
+        return message;
+    }
+    let (head, tail) = (message.floor_char_boundary(HEAD), message.ceil_char_boundary(message.len() - TAIL));
+    format!("{} … {}", &message[..head], &message[tail..])
+}
+
 fn escape(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     text.chars().try_for_each(|c| match c {
         '\'' | '"' | '\\' => f.write_char(c),
@@ -44,5 +56,14 @@ mod tests {
         let quoted = Quotable(&format!("start{}end", "店".repeat(100_000))).to_string();
         assert!(quoted.starts_with("start店") && quoted.contains("店 … 店") && quoted.ends_with("店end"), "{quoted}");
         assert!(quoted.len() < 400, "{}", quoted.len());
+    }
+
+    #[test]
+    fn a_message_is_cut_where_it_is_too_long_and_nowhere_else() {
+        let message = "é".repeat(2000);
+        assert_eq!(cut_short(message.clone()), message);
+        let cut = cut_short(format!("start{}end", "店".repeat(1_000_000)));
+        assert!(cut.starts_with("start店") && cut.contains("店 … 店") && cut.ends_with("店end"), "{cut}");
+        assert!(cut.len() < 4010, "{}", cut.len());
     }
 }

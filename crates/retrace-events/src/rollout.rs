@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
-use crate::quote::Quotable;
+use crate::quote::{Quotable, cut_short};
 use crate::sent::SentHash;
 use crate::spend::Spend;
 
@@ -109,7 +109,8 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("it gave no reason")
 }
 
-/// An error and its causes in one line; a cause that the text before it repeats is left out.
+/// An error and its causes in one line; a cause that the text before it repeats is left out. Of what is very long, the start
+/// and the end: a report and a file keep it.
 pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut said = text.clone();
@@ -119,7 +120,7 @@ pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
             said = cause;
         }
     }
-    text
+    cut_short(text)
 }
 
 impl EndReason {

@@ -8,8 +8,7 @@ use retrace_events::{Action, EndReason, Failure, History, Outcome, Rollout, Spen
 use retrace_report::{COLUMNS, Look, NoSuchHorizon, RowOutcome, Style, View, printable, text, write_report};
 use retrace_score::{
     BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, Key, PValue, RecordingFacts, RecordingLength,
-    ReplayDifference, ReplayFidelity, Report, Reporter, Scope, Size, StrategyOutcome, UnusableRecording,
-    Verification,
+    ReplayDifference, ReplayFidelity, Report, Reporter, Scope, Size, StrategyOutcome, UnusableRecording, Verification,
 };
 use unicode_width::UnicodeWidthStr;
 

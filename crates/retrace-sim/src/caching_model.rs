@@ -8,7 +8,7 @@ use futures_core::future::BoxFuture;
 use retrace_events::sent::{SentHash, SentHasher};
 use retrace_events::tokens::{FourCharacters, Size, TokenCounter, Tokens};
 use retrace_events::{Event, MediaSource, Part, PartBody, Request, SentEvent, Usage};
-use retrace_model::{Answer, Model, ModelError, Prompt, Rules, Sleep};
+use retrace_model::{Answer, Model, ModelError, Prices, Prompt, Rules, Sleep};
 
 use crate::shown::output_tokens;
 
@@ -123,6 +123,10 @@ impl<M: Model, S: Sleep> Model for CachingModel<M, S> {
 
     fn rules(&self) -> Rules {
         self.model.rules()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.model.prices()
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_core::future::BoxFuture;
-use retrace_model::{Answer, Clock, Model, ModelError, Prompt, Rules};
+use retrace_model::{Answer, Clock, Model, ModelError, Prices, Prompt, Rules};
 
 use crate::shown::{input_tokens, output_tokens};
 
@@ -147,6 +147,10 @@ impl<M: Model, C: Clock> Model for LimitedModel<M, C> {
 
     fn rules(&self) -> Rules {
         self.model.rules()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.model.prices()
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {

@@ -78,10 +78,14 @@ impl Setup {
         cx.model = Some(self.model.name());
         cx.run = site.run_so_far;
         let strategy = &self.strategies[name];
-        let fresh = strategy.fresh();
-        let strategy = Timed::new(&**fresh.as_ref().unwrap_or(strategy), self.settings.limits.strategy);
+        // A strategy may panic before it returns a future, and before it is asked for one.
+        let compacted = async {
+            let fresh = strategy.fresh();
+            let strategy = Timed::new(&**fresh.as_ref().unwrap_or(strategy), self.settings.limits.strategy);
+            strategy.compact(&given, &mut cx).await
+        };
         let span = info_span!("compact", recording, cut = boundary.cut() as i64, strategy = name);
-        let compacted = AssertUnwindSafe(strategy.compact(&given, &mut cx)).catch_unwind().instrument(span).await;
+        let compacted = AssertUnwindSafe(compacted).catch_unwind().instrument(span).await;
         let compacted = compacted.unwrap_or_else(|panic| {
             Err(CompactError::Other { message: format!("the strategy panicked: {}", panic_text(&*panic)) })
         });

@@ -10,9 +10,9 @@ use futures_util::FutureExt;
 use retrace_env::{CallError, Dispatch, Environment, RestoreError, Restored, ToolOutput, Toolbox};
 use retrace_events::tokens::{TokenCounter, Tokens};
 use retrace_events::{Boundary, History, panic_text};
-use retrace_model::{Answer, Model, ModelError, Prices, Prompt, Rules, Sleep};
+use retrace_model::{Answer, Clock, Model, ModelError, Prices, Prompt, Rules, Sleep};
 use retrace_strategies::{BadSetting, Business, CompactContext, CompactError, Compacted, Strategy};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// How long each thing outside the program may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,29 @@ impl Sleep for TokioSleep {
     }
 }
 
+/// Tells the time of tokio since it was made, and waits on it.
+#[derive(Clone, Copy, Debug)]
+pub struct TokioClock(Instant);
+
+impl TokioClock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Sleep for TokioClock {
+    fn sleep<'a>(&'a self, time: Duration) -> BoxFuture<'a, ()> {
+        TokioSleep.sleep(time)
+    }
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 impl<M: Model> Model for Timed<M> {
     fn name(&self) -> &str {
         self.inner.name()
@@ -109,22 +132,27 @@ pub(crate) struct Bounded<'a> {
 
 impl Environment for Bounded<'_> {
     fn open(&self) -> BoxFuture<'_, Result<Toolbox, RestoreError>> {
-        Box::pin(async move { Ok(self.timed(self.within(self.environment.open()).await?)) })
+        Box::pin(async move { Ok(self.timed(self.within(|| self.environment.open()).await?)) })
     }
 
     fn restore<'a>(&'a self, boundary: &'a Boundary) -> BoxFuture<'a, Result<Restored, RestoreError>> {
         Box::pin(async move {
-            let Restored { toolbox, replay } = self.within(self.environment.restore(boundary)).await?;
+            let Restored { toolbox, replay } = self.within(|| self.environment.restore(boundary)).await?;
             Ok(Restored { toolbox: self.timed(toolbox), replay })
         })
     }
 }
 
 impl Bounded<'_> {
-    async fn within<T>(&self, world: BoxFuture<'_, Result<T, RestoreError>>) -> Result<T, RestoreError> {
+    async fn within<'w, T>(
+        &self,
+        build: impl FnOnce() -> BoxFuture<'w, Result<T, RestoreError>>,
+    ) -> Result<T, RestoreError> {
         let limit = self.limits.restore;
         let failed = |source: String| Err(RestoreError::Environment { source: source.into() });
-        match timeout(limit, AssertUnwindSafe(world).catch_unwind()).await {
+        // Made inside the future that is watched: an environment may panic before it returns one.
+        let world = AssertUnwindSafe(async { build().await }).catch_unwind();
+        match timeout(limit, world).await {
             Ok(Ok(world)) => world,
             Ok(Err(panic)) => failed(format!("it panicked: {}", panic_text(&*panic))),
             Err(_) => failed(format!("it was not restored within {limit:?}")),

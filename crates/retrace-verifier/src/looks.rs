@@ -4,8 +4,8 @@ use retrace_score::EarlyStop;
 
 use crate::cell::Setup;
 use crate::plan::Site;
-use crate::settings::Settings;
 use crate::schedule::Outcome;
+use crate::settings::Settings;
 
 /// The looks of a run that may stop early. A recording waits until the one before is done.
 pub(crate) struct Looks {

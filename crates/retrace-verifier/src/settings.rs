@@ -1,5 +1,6 @@
 //! What a verification is told: how much to run, and on what.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use crate::error::VerifyError;
 use crate::limits::TimeLimits;
+use crate::pace::RateLimit;
 
 /// How much is run.
 #[derive(Clone)]
@@ -37,6 +39,8 @@ pub struct Settings {
     /// How often a model is asked again after an error that is transient. Each attempt has the time limit of a model
     /// call.
     pub backoff: Backoff,
+    /// How fast models may be asked, by their names. One that has none here is asked as fast as it takes it.
+    pub rate_limits: BTreeMap<String, RateLimit>,
     /// How tokens are counted.
     pub counter: Arc<dyn TokenCounter>,
     /// Whether the first rollout of an arm goes alone until its model has answered, so that the others find what they share in
@@ -82,6 +86,7 @@ impl Default for Settings {
             seed: 0,
             limits: TimeLimits::default(),
             backoff: Backoff::default(),
+            rate_limits: BTreeMap::new(),
             counter: Arc::new(FourCharacters),
             warms_caches: true,
             give_up_after: 10,
@@ -113,7 +118,12 @@ impl Settings {
         ];
         let limits =
             limits.map(|(name, limit)| (name, limit.as_millis().try_into().unwrap_or(u64::MAX), MAX_MILLIS, " ms"));
-        for (setting, value, most, unit) in numbers.into_iter().chain(limits) {
+        let rates = self.rate_limits.values().flat_map(|limit| {
+            let rates =
+                [("requests_per_minute", limit.requests_per_minute), ("tokens_per_minute", limit.tokens_per_minute)];
+            rates.into_iter().filter_map(|(name, rate)| Some((name, rate?, MAX_RATE, "")))
+        });
+        for (setting, value, most, unit) in numbers.into_iter().chain(limits).chain(rates) {
             if !(1..=most).contains(&value) {
                 return Err(VerifyError::OutOfRange { setting, value, most, unit });
             }
@@ -127,6 +137,9 @@ const MAX_SAMPLES: u32 = 10_000;
 
 /// The most things that may run at once.
 const MAX_CONCURRENCY: usize = 10_000;
+
+/// The highest rate, in things a minute.
+const MAX_RATE: u64 = 1_000_000_000_000;
 
 /// The longest time limit, in milliseconds: a year.
 const MAX_MILLIS: u64 = 365 * 24 * 60 * 60 * 1000;

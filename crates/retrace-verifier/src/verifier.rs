@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use retrace_agent::{Agent, ToolLoop};
-use retrace_model::{Model, Retry};
+use retrace_model::Model;
 use retrace_score::{UnusableRecording, Verification};
 use retrace_strategies::{Identity, Strategy};
 use tracing::{Instrument, info_span};
@@ -13,7 +13,7 @@ use tracing::{Instrument, info_span};
 use crate::books::Books;
 use crate::cell::Setup;
 use crate::error::{CONTROL, VerifyError};
-use crate::limits::{Timed, TokioSleep};
+use crate::patience::Patience;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::run_folder::{RunFolder, keep_end, keep_plan, open};
@@ -78,7 +78,7 @@ impl Verifier {
         self
     }
 
-    /// Puts something around each model, outside its time limit and its repetitions, such as a
+    /// Puts something around each model, outside its time limit, its pace and its repetitions, such as a
     /// [`CassetteRecorder`](retrace_model::CassetteRecorder).
     #[must_use]
     pub fn around_models(mut self, around: impl Fn(Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync + 'static) -> Self {
@@ -183,9 +183,8 @@ impl Verifier {
         if self.groups.iter().any(|group| group.cuts.as_ref().is_some_and(Vec::is_empty)) {
             return Err(VerifyError::NoCuts);
         }
-        let (limit, backoff, around_models) = (settings.limits.model, settings.backoff, self.around_models);
-        // A time limit on each attempt, and another attempt after an error that is transient.
-        let patient = |model| around_models(Arc::new(Retry::new(Timed::new(model, limit), TokioSleep, backoff)));
+        let (patience, around_models) = (Patience::new(&settings), self.around_models);
+        let patient = |model| around_models(Arc::new(patience.around(model)));
         let mut plan = Plan::new(self.groups, &settings)?;
         plan.unusable.splice(0..0, self.unusable);
         let setup = Arc::new(Setup {

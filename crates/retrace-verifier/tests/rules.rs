@@ -6,10 +6,10 @@
 mod chains;
 #[path = "rules/early.rs"]
 mod early;
-#[path = "rules/memory.rs"]
-mod memory;
 #[path = "rules/journal.rs"]
 mod journal;
+#[path = "rules/memory.rs"]
+mod memory;
 #[path = "rules/refusals.rs"]
 mod refusals;
 

@@ -70,6 +70,34 @@ fn all_calls_of_one_response_run_in_order_even_beyond_the_budget() {
 }
 
 #[test]
+fn an_answer_with_more_calls_than_anybody_runs_ends_the_run_before_the_first_of_them() {
+    let many = |n| calls(&vec!["work"; n]);
+    let (rollout, ran, _) = execute(vec![many(1000)], Budget::actions(2));
+    assert_eq!((rollout.end, ran.len()), (EndReason::Budget, 1000));
+    let (rollout, ran, _) = execute(vec![many(1001)], Budget::actions(2));
+    let message = "unusable answer: 1001 calls in one answer, of which at most 1000 are run".to_owned();
+    let failure = Failure { stage: Stage::Model, message };
+    assert_eq!((rollout.end, ran.len(), rollout.n_answers), (EndReason::Failed(failure), 0, 0));
+}
+
+/// An agent that panics where it should return a future.
+struct NoFuture;
+
+impl Agent for NoFuture {
+    fn resume<'a>(&'a self, _: History, _: &'a RunContext<'a>) -> BoxFuture<'a, Result<Turn, AgentError>> {
+        panic!("no future")
+    }
+}
+
+#[test]
+fn an_agent_that_panics_before_it_acts_has_failed() {
+    let (model, toolbox) = (ScriptedModel::new([calls(&["work"])]), toolbox(&Arc::default()));
+    let (rollout, _) = pollster::block_on(run(&model, &toolbox, Budget::actions(2)).execute(&NoFuture));
+    let failure = Failure { stage: Stage::Agent, message: "the agent panicked: no future".to_owned() };
+    assert_eq!(rollout.end, EndReason::Failed(failure));
+}
+
+#[test]
 fn failed_calls_and_unknown_tools_are_actions() {
     let (rollout, ..) = execute(vec![calls(&["fail"]), calls(&["nope"]), "enough".into()], Budget::actions(5));
     assert_eq!(rollout.end, EndReason::Answer);

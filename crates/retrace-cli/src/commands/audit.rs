@@ -88,7 +88,7 @@ pub(crate) fn run(args: &AuditArgs) -> Result<Exit> {
     }
     let strategies = runtime::run(async {
         let mut found = IndexMap::new();
-        for (name, strategy) in inspect::strategies(config, args.config.as_deref()).await? {
+        for (name, strategy) in inspect::strategies(config, args.config.as_deref(), settings.limits.strategy).await? {
             found.insert(name, Findings::new(&*strategy, &audits, &*settings.counter).await);
         }
         Ok(found)

@@ -6,6 +6,7 @@ mod table;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use indexmap::IndexMap;
@@ -19,7 +20,7 @@ use retrace_strategies::{
     CacheKept, Changes, ClearToolResults, CompactContext, CompactError, Compacted, SlidingWindow, Strategy, Summarize,
     TailWindow,
 };
-use retrace_verifier::Settings;
+use retrace_verifier::{Settings, Timed};
 use serde::Serialize;
 
 use crate::args::InspectArgs;
@@ -173,7 +174,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
     let chains = args.chain || config.as_ref().is_some_and(|config| config.chain);
     let strategies = runtime::run(async {
         let mut kept = IndexMap::new();
-        for (name, strategy) in strategies(config, args.config.as_deref()).await? {
+        for (name, strategy) in strategies(config, args.config.as_deref(), settings.limits.strategy).await? {
             let mut found = Kept::new(&*strategy, &boundaries, &*settings.counter).await;
             if chains {
                 found.chain = Some(chain::links(&*strategy, &boundaries, &*settings.counter).await);
@@ -196,17 +197,18 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit> {
     Ok(if inspection.recordings.is_empty() { Exit::CouldNotRun } else { Exit::Ok })
 }
 
-/// The strategies of a configuration, or those to look at where there is none.
+/// The strategies of a configuration, each with this much time for a compaction, or those to look at where there is none.
 pub(super) async fn strategies(
     config: Option<Config>,
     file: Option<&Path>,
+    limit: Duration,
 ) -> Result<IndexMap<String, Arc<dyn Strategy>>> {
     let Some(config) = config else { return Ok(default_strategies()) };
     let base = Base::new(&config, file.unwrap_or(Path::new("")));
     let mut strategies = IndexMap::new();
     for (name, table) in config.strategies {
         let strategy = Compacting::start(&name, table, &base).await?.strategy;
-        strategies.insert(name, strategy);
+        strategies.insert(name, Arc::new(Timed::new(strategy, limit)) as Arc<dyn Strategy>);
     }
     Ok(strategies)
 }

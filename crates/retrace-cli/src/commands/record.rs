@@ -11,10 +11,10 @@ use futures_util::stream;
 use retrace_agent::{Budget, Run};
 use retrace_events::codec::RecordingWriter;
 use retrace_events::{Event, Header, History, Rollout};
-use retrace_model::{Model, Retry, mix};
+use retrace_model::{Model, mix};
 use retrace_report::counted;
 use retrace_strategies::CompactContext;
-use retrace_verifier::{Settings, Timed, TokioSleep};
+use retrace_verifier::{Patience, Settings, Timed};
 use tokio::time::{sleep, timeout};
 
 use crate::args::RecordArgs;
@@ -140,10 +140,8 @@ async fn record(
     }
     let cassettes = models.check(&settings).await?;
     fs::create_dir_all(output).with_context(|| format!("failed to create `{}`", output.display()))?;
-    let patient = |model| {
-        let model = Retry::new(Timed::new(model, settings.limits.model), TokioSleep, settings.backoff);
-        cassettes.around(Arc::new(model))
-    };
+    let patience = Patience::new(&settings);
+    let patient = |model| cassettes.around(Arc::new(patience.around(model)));
     let model = patient(Arc::clone(&actor.model));
     if let Some(compaction) = compaction {
         actor.agent = compaction.into_agent(Arc::clone(&settings.counter), patient);

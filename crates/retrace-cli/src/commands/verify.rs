@@ -70,7 +70,10 @@ impl Outcome {
             }
             Some(Stop::NotKept { reason }) => {
                 let message = format!("the run stopped, since nothing more could be kept: {reason}");
-                return Err(hinted(message, format!("what was finished before is there: once that is mended, {again}")));
+                return Err(hinted(
+                    message,
+                    format!("what was finished before is there: once that is mended, {again}"),
+                ));
             }
             _ => {}
         }

@@ -4,6 +4,7 @@ use retrace_command::ProgramConfig;
 use retrace_model::Prices;
 use retrace_rig::RigConfig;
 use retrace_strategies::OnRequest;
+use retrace_verifier::RateLimit;
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::{StrategyTable, table};
@@ -54,9 +55,16 @@ pub(crate) enum ModelConfig {
     /// One that is simulated.
     Simulated(SimulatedConfig),
     /// One of a provider.
-    Provider(Box<RigConfig>),
+    Provider(Box<ProviderConfig>),
     /// One that another table describes.
     Named(String),
+}
+
+/// A model of a provider, and how fast it may be asked.
+#[derive(Clone, Debug)]
+pub(crate) struct ProviderConfig {
+    pub(crate) rig: RigConfig,
+    pub(crate) rate: RateLimit,
 }
 
 /// A simulated model and its settings.
@@ -81,18 +89,24 @@ impl ModelConfig {
                 prices: None,
             })
         } else if model.contains(':') {
-            Self::Provider(Box::new(RigConfig::new(model)))
+            Self::Provider(Box::new(ProviderConfig { rig: RigConfig::new(model), rate: RateLimit::default() }))
         } else {
             Self::Named(model.to_owned())
         }
     }
 
-    fn of_table<E: Error>(table: toml::Table) -> Result<Self, E> {
+    fn of_table<E: Error>(mut table: toml::Table) -> Result<Self, E> {
         let model = table::take_text(&mut table.clone(), "model")?;
         match Self::new(&model) {
             Self::Simulated(_) => table::read(table).map(Self::Simulated),
             // A server of one's own may be named without a provider.
-            Self::Provider(_) | Self::Named(_) if table.len() > 1 => table::read(table).map(Self::Provider),
+            Self::Provider(_) | Self::Named(_) if table.len() > 1 => {
+                let rate = RateLimit {
+                    requests_per_minute: table::take_count(&mut table, "requests_per_minute")?,
+                    tokens_per_minute: table::take_count(&mut table, "tokens_per_minute")?,
+                };
+                Ok(Self::Provider(Box::new(ProviderConfig { rig: table::read(table)?, rate })))
+            }
             model => Ok(model),
         }
     }

@@ -38,7 +38,9 @@ impl Description {
     pub(crate) fn of(text: &str) -> Self {
         let Ok(Value::Object(mut tables)) = toml::from_str(text) else { return Self::default() };
         let strategies = match tables.shift_remove("strategies") {
-            Some(Value::Object(strategies)) => strategies.into_iter().map(|(name, table)| (name, clean(table))).collect(),
+            Some(Value::Object(strategies)) => {
+                strategies.into_iter().map(|(name, table)| (name, clean(table))).collect()
+            }
             _ => IndexMap::new(),
         };
         let setup = tables.into_iter().filter(|(name, _)| SETUP.contains(&&**name));
@@ -52,7 +54,9 @@ fn clean(value: Value) -> Value {
             let fields = fields.into_iter().filter(|(name, _)| !NO_MATTER.contains(&&**name));
             let fields = fields.map(|(name, value)| {
                 let value = match (&*name, value) {
-                    (name, Value::Object(secrets)) if SECRET.contains(&name) => secrets.into_iter().map(|(name, _)| name).collect(),
+                    (name, Value::Object(secrets)) if SECRET.contains(&name) => {
+                        secrets.into_iter().map(|(name, _)| name).collect()
+                    }
                     (name, value) if HASHED.contains(&name) => hashed(value),
                     (_, value) => clean(value),
                 };

@@ -16,6 +16,13 @@ pub(super) fn take_optional_text<E: Error>(table: &mut toml::Table, key: &str) -
     }
 }
 
+/// A number from 1 on, taken out of a table that may have it.
+pub(super) fn take_count<E: Error>(table: &mut toml::Table, key: &str) -> Result<Option<u64>, E> {
+    let Some(value) = table.remove(key) else { return Ok(None) };
+    let count = value.as_integer().and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+    count.map(Some).ok_or_else(|| E::custom(format_args!("`{key}` is not a whole number of 1 or more")))
+}
+
 /// What the rest of a table describes. Errors name the field.
 pub(super) fn read<T: DeserializeOwned, E: Error>(table: toml::Table) -> Result<T, E> {
     read_with(table, |table| T::deserialize(table))

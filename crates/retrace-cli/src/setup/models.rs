@@ -95,9 +95,9 @@ impl Models {
             },
             ModelConfig::Simulated(config) => simulated::model(config).map(only),
             ModelConfig::Provider(config) => match &self.tape {
-                Tape::Play(cassette) => Ok(only(cassette.model(&*config.model))),
+                Tape::Play(cassette) => Ok(only(cassette.model(&*config.rig.model))),
                 _ => {
-                    let model = Arc::new(RigModel::from_env(RigConfig::clone(config))?);
+                    let model = Arc::new(RigModel::from_env(config.rig.clone())?);
                     Ok(Made { live: Some(Arc::clone(&model)), ..only(model) })
                 }
             },

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_core::future::BoxFuture;
 use retrace_events::Part;
-use retrace_model::{Answer, Model, ModelError, Prompt, Rules};
+use retrace_model::{Answer, Model, ModelError, Prices, Prompt, Rules};
 
 use super::rates::Rates;
 use crate::agent::calls_of;
@@ -156,6 +156,10 @@ impl<M: Model> Model for FaultyModel<M> {
 
     fn rules(&self) -> Rules {
         self.model.rules()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.model.prices()
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
