@@ -21,6 +21,7 @@ use crate::report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, Report,
     ReportError, RolloutReport, StrategyReport, UnscoredCount,
 };
+use crate::saved::Saved;
 
 impl Report {
     /// Works out the report of a verification.
@@ -45,6 +46,7 @@ impl Report {
             (name.clone(), StrategyReport { inference, ..strategy(name, &boundaries, &verification) })
         });
         let strategies = strategies.collect();
+        let pre = pre.finish();
         Ok(Report {
             version: REPORT_VERSION,
             horizon: verification.horizon,
@@ -52,6 +54,8 @@ impl Report {
             seed: verification.seed,
             token_counter: verification.token_counter,
             model: verification.model,
+            prices: verification.prices,
+            spend: spent(&pre.spend, &strategies),
             control: verification.control,
             recordings: verification.recordings,
             unusable: verification.unusable,
@@ -59,7 +63,7 @@ impl Report {
             chain: verification.chain,
             judging: verification.judging,
             n_not_reached: verification.n_not_reached,
-            pre: pre.finish(),
+            pre,
             strategies,
             contrasts,
             boundaries,
@@ -109,6 +113,16 @@ fn check(verification: &Verification) -> Result<(), ReportError> {
         }
     }
     Ok(())
+}
+
+/// What all rollouts and compactions spent.
+fn spent(pre: &Spend, strategies: &IndexMap<String, StrategyReport>) -> Spend {
+    let mut sum = *pre;
+    for strategy in strategies.values() {
+        sum.add(strategy.post.spend);
+        sum.add(strategy.spend);
+    }
+    sum
 }
 
 /// A boundary with its scores.
@@ -196,6 +210,7 @@ fn strategy(name: &str, boundaries: &[BoundaryReport], verification: &Verificati
         kept: median(&shares),
         cache_kept: median(&cached),
         spend,
+        saved: Saved::of(tested.iter().filter_map(Tested::left), verification.prices),
         compaction_errors: compaction_errors.into_counts(),
         flaws: flaws.into_counts(),
         post: post.finish(),
@@ -215,6 +230,12 @@ impl Tested<'_> {
     fn sizes(&self) -> Option<(u64, u64)> {
         let Compaction::Compacted { size, .. } = self.here.compaction else { return None };
         Some((self.at.pre_size?.tokens.0, size?.tokens.0))
+    }
+
+    /// The same, an unchanged history among them.
+    fn left(&self) -> Option<(u64, u64)> {
+        let before = self.at.pre_size?.tokens.0;
+        if self.here.compaction == Compaction::Unchanged { Some((before, before)) } else { self.sizes() }
     }
 }
 

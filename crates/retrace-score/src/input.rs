@@ -4,7 +4,7 @@ use std::fmt;
 
 use indexmap::IndexMap;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Rollout, Spend};
+use retrace_events::{Prices, Rollout, Spend};
 use serde::Serialize;
 
 use crate::executed::Executed;
@@ -24,6 +24,8 @@ pub struct Verification {
     pub seed: u64,
     /// The name of the model that the agent asked, where it is known.
     pub model: Option<String>,
+    /// What that model's tokens cost, where it is known.
+    pub prices: Option<Prices>,
     /// The name of what counted the tokens.
     pub token_counter: String,
     /// The names of the strategies, in the user's order.

@@ -4,7 +4,7 @@
 //! use std::collections::HashSet;
 //!
 //! use retrace_score::{PValue, actions_from_events, score_boundary, sign_flip_test};
-//! use retrace_events::{EndReason, Event, Outcome, Rollout, Signature, ToolCall, ToolResult};
+//! use retrace_events::{EndReason, Event, Outcome, Rollout, Signature, Spend, ToolCall, ToolResult};
 //!
 //! let rollout = |calls: &[(&str, Outcome)]| {
 //!     let events = calls.iter().flat_map(|&(tool, outcome)| {
@@ -53,6 +53,7 @@ mod laws;
 mod number;
 mod pilot;
 mod report;
+mod saved;
 mod score_input;
 #[cfg(test)]
 mod vectors;
@@ -78,6 +79,7 @@ pub use report::{
     Aggregate, ArmReport, BoundaryReport, BoundaryStrategy, Estimate, Failed, Failures, REPORT_VERSION, Report,
     ReportError, RolloutReport, StrategyReport, UnscoredCount,
 };
+pub use saved::Saved;
 pub use score_input::{ScoreInput, ScoreInputError};
 
 pub use retrace_events::actions_from_events;
