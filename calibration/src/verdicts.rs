@@ -97,6 +97,7 @@ fn verification(drawn: Drawn, margins: Margins) -> Verification {
         seed: 0,
         model: None,
         token_counter: "none".to_owned(),
+        prices: None,
         strategies,
         control: Some(CONTROL.to_owned()),
         recordings: recordings.collect(),

@@ -61,6 +61,7 @@ mod event;
 mod history;
 mod outcome_rule;
 mod part;
+mod prices;
 mod quote;
 mod raw;
 mod recording;
@@ -77,6 +78,7 @@ pub use event::{
 pub use history::{History, Sent, SentEvent};
 pub use outcome_rule::{OutcomeRule, OutcomeRuleError};
 pub use part::{Marks, Media, MediaKind, MediaSource, Part, PartBody, Thinking, ToolCall};
+pub use prices::Prices;
 pub use raw::{Extra, Raw};
 pub use recording::{FORMAT_VERSION, Header, Recording, ToolSpec};
 pub use rollout::{Arm, EndReason, Failure, Rollout, RolloutKey, Stage, panic_text, with_causes};

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use retrace_events::Prices;
 use retrace_score::{Judging, UnusableRecording};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
@@ -26,6 +27,9 @@ pub struct Manifest {
     pub plan: Plan,
     /// How strategies are judged, unless a reader wants another judgement.
     pub judging: Judging,
+    /// What the tokens of the agent's model cost, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
     /// Recordings that could not be used.
     pub unusable: Vec<UnusableRecording>,
     /// How many boundaries the limit per recording left out.
@@ -42,7 +46,7 @@ impl Manifest {
     /// The manifest of a new run.
     pub fn new(plan: Plan, judging: Judging, unusable: Vec<UnusableRecording>, n_left_out: usize) -> Self {
         let retrace = env!("CARGO_PKG_VERSION").to_owned();
-        Self { journal: JOURNAL_VERSION, retrace, plan, judging, unusable, n_left_out }
+        Self { journal: JOURNAL_VERSION, retrace, plan, judging, prices: None, unusable, n_left_out }
     }
 
     /// Reads a manifest, if it is there.

@@ -179,7 +179,7 @@ impl Run {
     /// All that is said once of the run's verification; its boundaries are read one by one, by
     /// [`boundaries`](Self::boundaries).
     pub fn verification(&self) -> Verification {
-        let Manifest { plan, judging, unusable, n_left_out, .. } = &self.manifest;
+        let Manifest { plan, judging, prices, unusable, n_left_out, .. } = &self.manifest;
         let facts = plan.recordings.iter().filter_map(|recording| {
             let facts = self.recording(&recording.id)?.clone();
             let worlds_differ = self.world(&recording.id).flatten().map(str::to_owned);
@@ -190,6 +190,7 @@ impl Run {
             samples: plan.samples as usize,
             seed: plan.seed,
             model: Some(plan.model.clone()),
+            prices: *prices,
             token_counter: plan.token_counter.clone(),
             strategies: plan.strategies.keys().cloned().collect(),
             control: plan.control.clone(),

@@ -2,7 +2,7 @@
 //!
 //! Whatever answers an agent is a `Model`: a provider, a simulated agent, or a [`ScriptedModel`] in a test. What goes
 //! wrong says whether trying again may help ([`ModelError::is_transient`]), and [`Retry`] then tries again.
-//! What a model would refuse is known beforehand from its [`Rules`], and what its tokens cost from its [`Prices`]. A [`CassetteRecorder`] keeps what models answer, and a
+//! What a model would refuse is known beforehand from its [`Rules`], and what its tokens cost from its [`Prices`](Model::prices). A [`CassetteRecorder`] keeps what models answer, and a
 //! [`Cassette`] answers it again.
 //!
 //! ```
@@ -21,7 +21,7 @@
 mod cassette;
 mod clock;
 mod model;
-mod prices;
+mod priced;
 mod prompt;
 mod quote;
 mod retry;
@@ -33,8 +33,9 @@ pub use cassette::{CASSETTE_VERSION, Cassette, CassetteError, CassetteFlaw, Cass
 pub use clock::Clock;
 pub use futures_core::future::BoxFuture;
 pub use model::{Answer, Model, ModelError};
-pub use prices::{Priced, Prices};
+pub use priced::Priced;
 pub use prompt::Prompt;
+pub use retrace_events::Prices;
 pub use retry::{Backoff, Retry, Sleep};
 pub use rules::{CallAt, Flaw, Rules, Spelling};
 pub use scripted::{Asked, ScriptedModel, Step};

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::future::BoxFuture;
-use retrace_events::Response;
 use retrace_events::sent::SentHash;
+use retrace_events::{Prices, Response};
 
-use crate::prices::Prices;
 use crate::prompt::Prompt;
 use crate::rules::Rules;
 

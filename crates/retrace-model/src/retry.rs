@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures_core::future::BoxFuture;
+use retrace_events::Prices;
 
 use crate::model::{Answer, Model, ModelError};
-use crate::prices::Prices;
 use crate::prompt::Prompt;
 use crate::rules::Rules;
 use crate::seed::mix;

@@ -1,6 +1,7 @@
 //! The notes under a table: what a reader must know to read its numbers, in plain sentences.
 
 mod reference;
+mod spend;
 mod verdicts;
 
 use retrace_score::{
@@ -49,7 +50,8 @@ pub(crate) fn notes(report: &Report, horizon: usize, style: Style) -> Vec<String
     notes.extend(worlds_differ(report));
     notes.extend(replay(report));
     notes.extend(unseen(report));
-    notes.extend(spend(report));
+    notes.extend(spend::spent(report));
+    notes.extend(spend::saved(report));
     notes
 }
 
@@ -399,32 +401,6 @@ fn replay(report: &Report) -> Option<String> {
             first.unwrap_or_default()
         )
     })
-}
-
-fn spend(report: &Report) -> Option<String> {
-    let arm = |name: String, arm: &ArmReport| format!("{name} {}", grouped(arm.spend.total_tokens()));
-    let post = report.strategies.iter().map(|(name, strategy)| arm(quoted(name), &strategy.post));
-    let arms: Vec<_> = std::iter::once(arm("PRE".to_owned(), &report.pre)).chain(post).collect();
-    let compactions = report.strategies.iter().filter(|(_, strategy)| strategy.spend.n_model_calls > 0);
-    let compactions: Vec<_> = compactions
-        .map(|(name, strategy)| {
-            let calls = usize::try_from(strategy.spend.n_model_calls).unwrap_or(usize::MAX);
-            let calls = counted(calls, "model call", "model calls");
-            format!("{} {} in {calls}", quoted(name), grouped(strategy.spend.total_tokens()))
-        })
-        .collect();
-    let compactions = match &compactions[..] {
-        [] => String::new(),
-        compactions => format!(" Tokens of the compactions: {}.", compactions.join(", ")),
-    };
-    let has_spent = report.pre.spend.total_tokens() > 0
-        || report.strategies.values().any(|s| s.post.spend.total_tokens() > 0 || s.spend.n_model_calls > 0);
-    let reported =
-        report.pre.spend.total_tokens() > 0 || report.strategies.values().any(|s| s.post.spend.total_tokens() > 0);
-    if has_spent && !reported {
-        return Some(format!("The model did not report the tokens of the rollouts.{compactions}"));
-    }
-    has_spent.then(|| format!("Tokens of the rollouts, as the model reported them: {}.{compactions}", arms.join(", ")))
 }
 
 fn quoted(text: &str) -> String {

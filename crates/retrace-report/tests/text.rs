@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Action, EndReason, Failure, History, Outcome, Rollout, Spend, Stage};
+use retrace_events::{Action, Dollars, EndReason, Failure, History, Outcome, Prices, Rollout, Spend, Stage};
 use retrace_report::{COLUMNS, Look, NoSuchHorizon, RowOutcome, Style, View, printable, text, write_report};
 use retrace_score::{
     BoundaryOutcome, Compaction, EnvironmentKind, ExecutedCalls, Key, PValue, RecordingFacts, RecordingLength,
@@ -91,6 +91,7 @@ fn verification(strategies: &[&str], boundaries: Vec<BoundaryOutcome>) -> Verifi
         samples: 2,
         seed: 0,
         token_counter: "characters / 4".to_owned(),
+        prices: None,
         model: Some("sim:\u{1b}clerk".to_owned()),
         strategies: strategies.iter().map(|&name| name.to_owned()).collect(),
         control: strategies.contains(&"control").then(|| "control".to_owned()),
@@ -586,4 +587,53 @@ fn the_verdict_of_each_strategy_stands_in_the_notes_with_what_it_rests_on() {
     assert!(many.contains("`tail`: WORSE, it does harm on recordings like these (wasted, p <0.001"), "{many}");
     assert!(many.contains("`all`: WITHIN MARGIN, its cost is below the margins"), "{many}");
     assert!(!many.contains("cannot fall below") && !many.contains("nothing is called safe"), "{many}");
+}
+
+/// The words of one note, or none.
+fn note(verification: Verification, start: &str) -> Option<String> {
+    View::new(&Report::new(verification).unwrap()).notes.into_iter().find(|note| note.starts_with(start))
+}
+
+#[test]
+fn what_was_spent_and_saved_is_told_in_dollars_where_prices_are_known() {
+    let spend = |n_model_calls, input_tokens, cache_read_tokens, output_tokens, micros: u64| Spend {
+        n_model_calls,
+        input_tokens,
+        output_tokens,
+        cache_read_tokens,
+        cache_write_tokens: None,
+        dollars: Some(Dollars::from_nanos(1000 * micros)),
+    };
+    let priced = || {
+        let tail = compacted(300, &["a b c d e", "a b c d e"]);
+        let mut outcome =
+            boundary("shop-1", 9, &["a b c d e", "a b c d e"], [("control", unchanged(&[])), ("tail", tail)]);
+        // At $2, $0.50 and $10: 200 · 2 + 800 · 0.5 + 100 · 10, 300 · 2 + 100 · 0.5 + 50 · 10, 500 · 2 + 20 · 10.
+        outcome.pre.iter_mut().for_each(|rollout| rollout.spend = spend(2, 1000, Some(800), 100, 1800));
+        let tail = outcome.strategies.get_mut("tail").unwrap();
+        tail.post.iter_mut().for_each(|rollout| rollout.spend = spend(2, 400, Some(100), 50, 1150));
+        tail.spend = spend(1, 500, None, 20, 1200);
+        let prices = Some(Prices { input: 2.0, output: 10.0, cache_read: Some(0.5), cache_write: None });
+        Verification { prices, ..verification(&["control", "tail"], vec![outcome]) }
+    };
+    assert_eq!(
+        note(priced(), "Tokens").unwrap(),
+        "Tokens of the rollouts, as the model reported them: PRE 2,200 ($0.0036), `control` 0, `tail` 900 ($0.0023). \
+         Tokens of the compactions: `tail` 520 in 1 model call ($0.0012). Read from a cache: 55% of all input tokens \
+         (PRE 80%, `tail` 25%). In all $0.0071."
+    );
+    // 1,000 tokens were there and 300 are left: 700 · 2 and 700 · 0.5 millionths of a dollar.
+    assert_eq!(
+        note(priced(), "Saved").unwrap(),
+        "Saved with each model call after a compaction, by the input tokens that are no longer sent: `tail` $0.0014 \
+         ($0.00035 if cached)."
+    );
+
+    let mut unknown = priced();
+    unknown.boundaries[0].pre[1].spend.dollars = None;
+    let told = note(unknown, "Tokens").unwrap();
+    assert!(told.contains("PRE 2,200, ") && told.ends_with("What all of it cost is not known."), "{told}");
+    let mut unpriced = priced();
+    unpriced.prices = None;
+    assert_eq!(note(unpriced, "Saved"), None);
 }

@@ -76,6 +76,7 @@ fn verification(names: &[&str], n_boundaries: usize, n_recordings: usize) -> Ver
         samples: 3,
         seed: 0,
         token_counter: "characters / 4".to_owned(),
+        prices: None,
         model: None,
         boundaries: boundaries.collect(),
         recordings: (0..n_recordings).map(recording).collect(),

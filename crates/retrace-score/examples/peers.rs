@@ -145,6 +145,7 @@ fn verification(horizon: usize, boundaries: &[Boundary]) -> Verification {
         seed: 0,
         model: None,
         token_counter: "none".to_owned(),
+        prices: None,
         strategies: vec!["tail".to_owned()],
         control: None,
         recordings: (0..n_recordings).map(recording).collect(),

@@ -48,7 +48,7 @@ pub struct Burden {
 /// ```
 /// use std::collections::HashSet;
 ///
-/// use retrace_events::{Action, EndReason, Outcome, Rollout};
+/// use retrace_events::{Action, EndReason, Outcome, Rollout, Spend};
 /// use retrace_score::{Burdens, Key};
 ///
 /// let read = |file: &str, outcome| Action::new("read", format!(r#"{{"file":"{file}"}}"#), outcome, None);
@@ -56,8 +56,7 @@ pub struct Burden {
 ///     actions: vec![read("a", Outcome::Ok), read("b", Outcome::Error), read("b", Outcome::Error)],
 ///     end: EndReason::Answer,
 ///     n_answers: 4,
-///     input_tokens: 0,
-///     output_tokens: 0,
+///     spend: Spend::default(),
 ///     sent: None,
 /// };
 /// let executed = HashSet::from([read("a", Outcome::Ok).signature().clone()]);

@@ -139,7 +139,7 @@ pub enum ScoreError {
 /// ```
 /// use std::collections::HashSet;
 ///
-/// use retrace_events::{Action, EndReason, Outcome, Rollout};
+/// use retrace_events::{Action, EndReason, Outcome, Rollout, Spend};
 /// use retrace_score::{Score, score_boundary};
 ///
 /// let look = |item: &str| Action::new("look", format!(r#"{{"item":"{item}"}}"#), Outcome::Ok, None);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use indexmap::IndexMap;
 use retrace_events::tokens::Tokens;
-use retrace_events::{Rollout, Spend};
+use retrace_events::{Prices, Rollout, Spend};
 use serde::{Deserialize, Serialize};
 
 use crate::executed::Executed;
@@ -26,6 +26,8 @@ pub struct Verification {
     pub seed: u64,
     /// The name of the model that the agent asked, where it is known.
     pub model: Option<String>,
+    /// What that model's tokens cost, where it is known.
+    pub prices: Option<Prices>,
     /// The name of what counted the tokens.
     pub token_counter: String,
     /// The names of the strategies, in the user's order.
@@ -343,6 +345,7 @@ mod tests {
                 seed: u64::MAX,
                 control: model.clone(),
                 model,
+                prices: Some(Prices { input: 2.0, output: 8.0, cache_read: Some(0.5), cache_write: None }),
                 token_counter: "characters / 4".to_owned(),
                 strategies: vec!["tail".to_owned(), "clear old".to_owned()],
                 recordings: recordings.clone(),

@@ -137,6 +137,7 @@ fn verification() -> impl Strategy<Value = Verification> {
             samples: 3,
             seed: 7,
             token_counter: "characters / 4".to_owned(),
+            prices: None,
             model: None,
             strategies: ["control", "tail", "idle"].map(str::to_owned).into(),
             control: Some("control".to_owned()),

@@ -4,7 +4,7 @@
 //! use std::collections::HashSet;
 //!
 //! use retrace_score::{PValue, actions_from_events, score_boundary, sign_flip_test};
-//! use retrace_events::{EndReason, Event, Outcome, Rollout, Signature, ToolCall, ToolResult};
+//! use retrace_events::{EndReason, Event, Outcome, Rollout, Signature, Spend, ToolCall, ToolResult};
 //!
 //! let rollout = |calls: &[(&str, Outcome)]| {
 //!     let events = calls.iter().flat_map(|&(tool, outcome)| {
@@ -56,6 +56,7 @@ mod number;
 mod pilot;
 mod report;
 mod reporter;
+mod saved;
 mod score_input;
 mod tally;
 #[cfg(test)]
@@ -85,6 +86,7 @@ pub use report::{
     Report, ReportError, RolloutReport, StrategyReport, UnscoredCount,
 };
 pub use reporter::Reporter;
+pub use saved::Saved;
 pub use score_input::{ScoreInput, ScoreInputError};
 
 pub use retrace_events::actions_from_events;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use retrace_events::sent::SentHash;
-use retrace_events::{Action, EndReason, Failure, Rollout, Spend};
+use retrace_events::{Action, EndReason, Failure, Prices, Rollout, Spend};
 use retrace_stats::{Exact, Interval, PValue};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -17,6 +17,7 @@ use crate::inference::{Contrast, Inference};
 use crate::input::{Compaction, EnvironmentKind, MAX_HORIZON, RecordingFacts, Size, Unfinished, UnusableRecording};
 use crate::judging::Judging;
 use crate::number;
+use crate::saved::Saved;
 
 /// The version of the JSON that a report is written as.
 pub const REPORT_VERSION: u32 = 1;
@@ -40,6 +41,11 @@ pub struct Report {
     pub token_counter: String,
     /// The name of the model that the agent asked, where it is known.
     pub model: Option<String>,
+    /// What that model's tokens cost, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+    /// What all rollouts and compactions together spent.
+    pub spend: Spend,
     /// Which strategy is the control, if one was run.
     pub control: Option<String>,
     /// Every recording that could be used.
@@ -133,6 +139,8 @@ pub struct StrategyReport {
     pub cache_kept: Option<Exact>,
     /// What the compactions spent, failed or not.
     pub spend: Spend,
+    /// What each model call of an agent that has compacted saves; `None` where nobody counted.
+    pub saved: Option<Saved>,
     /// What broke the compactions, the most common error first.
     pub compaction_errors: Vec<ErrorCount>,
     /// What is wrong with the flawed ones, the most common flaw first.

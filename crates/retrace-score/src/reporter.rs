@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::mem;
 
+use indexmap::IndexMap;
 use num_traits::One;
-use retrace_events::Rollout;
+use retrace_events::{Rollout, Spend};
 use retrace_stats::Exact;
 
 use crate::aggregate;
@@ -131,9 +132,10 @@ impl Reporter {
             let posts = boundaries.iter().filter_map(|at| Some(&at.strategies.get(name)?.post));
             let inference = inferences.swap_remove(name);
             let horizons = aggregate::strategy(name, &boundaries, horizon);
-            (name.clone(), StrategyReport { inference, horizons, ..tally.finish(posts) })
+            (name.clone(), StrategyReport { inference, horizons, ..tally.finish(posts, verification.prices) })
         });
         let strategies = strategies.collect();
+        let pre = pre.finish(boundaries.iter().map(|at| &at.pre));
         Report {
             version: REPORT_VERSION,
             horizon,
@@ -141,6 +143,8 @@ impl Reporter {
             seed: verification.seed,
             token_counter: verification.token_counter,
             model: verification.model,
+            prices: verification.prices,
+            spend: spent(&pre.spend, &strategies),
             control: verification.control,
             recordings: verification.recordings,
             unusable: verification.unusable,
@@ -149,7 +153,7 @@ impl Reporter {
             judging: verification.judging,
             n_not_reached: verification.n_not_reached,
             unfinished: verification.unfinished,
-            pre: pre.finish(boundaries.iter().map(|at| &at.pre)),
+            pre,
             strategies,
             contrasts,
             deterministic,
@@ -204,6 +208,16 @@ fn check(verification: &Verification) -> Result<(), ReportError> {
         Some(name) => Err(ReportError::UnknownControl { name: name.clone() }),
         None => Ok(()),
     }
+}
+
+/// What all rollouts and compactions spent.
+fn spent(pre: &Spend, strategies: &IndexMap<String, StrategyReport>) -> Spend {
+    let mut sum = *pre;
+    for strategy in strategies.values() {
+        sum.add(strategy.post.spend);
+        sum.add(strategy.spend);
+    }
+    sum
 }
 
 /// A boundary with its scores.

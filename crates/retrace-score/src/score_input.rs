@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use indexmap::IndexMap;
 use retrace_events::tokens::Tokens;
 use retrace_events::{
-    Action, Dollars, EndReason, Event, Failure, Outcome, Rollout, Signature, Spend, Stage, actions_from_events,
+    Action, Dollars, EndReason, Event, Failure, Outcome, Prices, Rollout, Signature, Spend, Stage, actions_from_events,
 };
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
@@ -58,6 +58,7 @@ pub struct ScoreInput {
     horizon: usize,
     seed: u64,
     token_counter: String,
+    prices: Option<Prices>,
     control: Option<String>,
     strategies: Vec<String>,
     boundaries: Vec<BoundaryFields>,
@@ -116,6 +117,7 @@ impl ScoreInput {
             seed: self.seed,
             token_counter: self.token_counter,
             model: None,
+            prices: self.prices,
             strategies: self.strategies,
             control: self.control,
             recordings: recordings.into_values().collect(),
@@ -207,6 +209,7 @@ struct Fields {
     seed: u64,
     #[serde(default = "token_counter")]
     token_counter: String,
+    prices: Option<Object<Prices>>,
     control: Option<String>,
     boundaries: Vec<BoundaryFields>,
 }
@@ -223,12 +226,16 @@ impl TryFrom<Object<Fields>> for ScoreInput {
     type Error = String;
 
     fn try_from(Object(fields): Object<Fields>) -> Result<Self, String> {
-        let Fields { version, horizon, seed, token_counter, control, boundaries } = fields;
+        let Fields { version, horizon, seed, token_counter, prices, control, boundaries } = fields;
         if version != VERSION {
             return Err(format!("`version` is {version}, and the only one known is {VERSION}"));
         }
         if !(1..=MAX_HORIZON).contains(&horizon) {
             return Err(format!("`horizon` is {horizon}, and must be from 1 to {MAX_HORIZON}"));
+        }
+        let prices = prices.map(|Object(prices)| prices);
+        if prices.is_some_and(|prices| !prices.are_amounts()) {
+            return Err("`prices` must be 0 or more, in dollars for a million tokens".to_owned());
         }
         let mut strategies: Vec<String> = Vec::new();
         for name in boundaries.iter().flat_map(|boundary| boundary.strategies.keys()) {
@@ -246,7 +253,7 @@ impl TryFrom<Object<Fields>> for ScoreInput {
         if let Some(name) = &control {
             keeps_the_raw_history(name, &boundaries)?;
         }
-        Ok(Self { horizon, seed, token_counter, control, strategies, boundaries })
+        Ok(Self { horizon, seed, token_counter, prices, control, strategies, boundaries })
     }
 }
 

@@ -1,14 +1,15 @@
 //! What is counted of boundaries while they pass by.
 
-use retrace_events::{EndReason, Failure, Spend};
+use retrace_events::{EndReason, Failure, Prices, Spend};
 use retrace_stats::{Exact, median};
 
 use crate::aggregate::mean_of_arms;
 use crate::delta::Score;
 use crate::errors::{Place, Tally};
 use crate::facts::ArmCounts;
-use crate::input::Compaction;
+use crate::input::{Compaction, Size};
 use crate::report::{ArmReport, BoundaryReport, BoundaryStrategy, BrokenRollouts, RolloutReport, StrategyReport};
+use crate::saved::SavedTally;
 
 /// The rollouts of all arms.
 #[derive(Debug, Default)]
@@ -101,6 +102,7 @@ pub(crate) struct StrategyTally {
     kept: Vec<Exact>,
     cache_kept: Vec<Exact>,
     spend: Spend,
+    saved: SavedTally,
     errors: Tally,
     flaws: Tally,
     post: ArmTally,
@@ -120,6 +122,7 @@ impl StrategyTally {
             kept: Vec::new(),
             cache_kept: Vec::new(),
             spend: Spend::default(),
+            saved: SavedTally::default(),
             errors: Tally::default(),
             flaws: Tally::default(),
             post: ArmTally::new(full),
@@ -138,10 +141,16 @@ impl StrategyTally {
                 self.n_flawed += 1;
                 self.flaws.add(None, flaw, place);
             }
-            Compaction::Unchanged => self.n_unchanged += 1,
+            Compaction::Unchanged => {
+                self.n_unchanged += 1;
+                if let Some(Size { tokens, .. }) = at.pre_size {
+                    self.saved.add(tokens.0, tokens.0);
+                }
+            }
             Compaction::Compacted { size, .. } => {
                 if let (Some(before), Some(after)) = (at.pre_size, size) {
                     let (before, after) = (before.tokens.0, after.tokens.0);
+                    self.saved.add(before, after);
                     self.n_grown += usize::from(after > before);
                     self.n_emptied += usize::from(after < before.div_ceil(100));
                 }
@@ -156,7 +165,11 @@ impl StrategyTally {
     }
 
     /// With the counts of its rollouts; without what is said of its horizons.
-    pub(crate) fn finish<'a>(self, posts: impl Iterator<Item = &'a ArmCounts>) -> StrategyReport {
+    pub(crate) fn finish<'a>(
+        self,
+        posts: impl Iterator<Item = &'a ArmCounts>,
+        prices: Option<Prices>,
+    ) -> StrategyReport {
         StrategyReport {
             n_tested: self.n_tested,
             n_failed_compactions: self.n_failed,
@@ -169,6 +182,7 @@ impl StrategyTally {
             kept: median(&self.kept),
             cache_kept: median(&self.cache_kept),
             spend: self.spend,
+            saved: self.saved.finish(prices),
             compaction_errors: self.errors.into_counts(),
             flaws: self.flaws.into_counts(),
             post: self.post.finish(posts),

@@ -207,6 +207,7 @@ fn vectors_of_whole_verifications() {
             samples: 3,
             seed: 0,
             token_counter: "characters / 4".to_owned(),
+            prices: None,
             model: None,
             control: strategies.iter().find(|name| *name == "control").cloned(),
             strategies,

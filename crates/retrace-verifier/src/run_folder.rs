@@ -57,7 +57,8 @@ impl RunFolder {
             recordings: plan.planned.clone(),
             shard: self.shard,
         };
-        Manifest::new(plan_written, settings.judging, plan.unusable.clone(), plan.n_left_out)
+        let manifest = Manifest::new(plan_written, settings.judging, plan.unusable.clone(), plan.n_left_out);
+        Manifest { prices: setup.model.prices(), ..manifest }
     }
 }
 

@@ -133,6 +133,7 @@ impl Verifier {
             seed: setup.settings.seed,
             token_counter: setup.settings.counter.name().to_owned(),
             model: Some(setup.model.name().to_owned()),
+            prices: setup.model.prices(),
             strategies: setup.strategies.keys().cloned().collect(),
             control,
             recordings,

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use retrace_events::sent::SentHash;
-use retrace_events::{Event, Response};
+use retrace_events::{Event, Prices, Response};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
 use crate::model::{Answer, ModelError};
-use crate::prices::Prices;
 use crate::rules::Rules;
 
 /// The version of the cassettes that this crate reads and writes.

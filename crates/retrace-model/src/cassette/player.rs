@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_core::future::BoxFuture;
 use indexmap::IndexMap;
+use retrace_events::Prices;
 use retrace_events::codec::Lines;
 use thiserror::Error;
 
@@ -13,7 +14,6 @@ use super::index::{EMPTY, Index, Key, Seen, canonical, instructions_text, tools_
 use super::line::{AnswerLine, CASSETTE_VERSION, Known, Line, Outcome};
 use super::nearest::{Asked, Nearest};
 use crate::model::{Answer, Model, ModelError};
-use crate::prices::Prices;
 use crate::prompt::Prompt;
 use crate::quote::quoted;
 use crate::rules::Rules;

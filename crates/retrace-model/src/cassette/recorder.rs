@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_core::future::BoxFuture;
+use retrace_events::Prices;
 use serde_json::value::RawValue;
 
 use super::index::{EMPTY, Index, Seen, instructions_text, tools_text};
 use super::line::{AnswerLine, CASSETTE_VERSION, Known, Line, Outcome};
 use crate::model::{Answer, Model, ModelError};
-use crate::prices::Prices;
 use crate::prompt::Prompt;
 use crate::rules::Rules;
 

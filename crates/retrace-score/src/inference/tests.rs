@@ -63,6 +63,7 @@ fn verification(recordings: Vec<Vec<Boundary>>) -> Verification {
         seed: 0,
         model: None,
         token_counter: "characters / 4".to_owned(),
+        prices: None,
         control: strategies.iter().find(|name| *name == "control").cloned(),
         strategies,
         recordings: facts,

@@ -62,6 +62,7 @@ fn verification(boundaries: Vec<(&[&str], StrategyOutcome, StrategyOutcome)>) ->
         samples: 1,
         seed: 0,
         token_counter: "characters / 4".to_owned(),
+        prices: None,
         model: None,
         strategies: vec!["control".to_owned(), "s".to_owned()],
         control: Some("control".to_owned()),

@@ -138,7 +138,7 @@ fn what_was_spent_may_be_said_and_cached_tokens_are_part_of_the_input() {
         |fields: &str| file(&format!(r#""history": [], "strategies": {{}}, "pre": [{{"actions": [], {fields}}}]"#));
     let more = "`boundaries[0].pre[0]`: has more cached tokens than `input_tokens`, of which they are a part";
     refused(&pre(r#""input_tokens": 9, "cache_read_tokens": 5, "cache_write_tokens": 5"#), more);
-    refused(&pre(r#""dollars": -0.5"#), "`boundaries[0].pre[0]`");
+    refused(&pre(r#""dollars": -0.5"#), "`boundaries[0].pre[0].dollars`: `-0.5` is no number of dollars");
 }
 
 #[test]

@@ -1,12 +1,9 @@
 //! What tokens cost, and what a call spent by it.
 
-use futures_core::future::BoxFuture;
-use retrace_events::{Dollars, Response, Spend, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Answer, Model, ModelError};
-use crate::prompt::Prompt;
-use crate::rules::Rules;
+use crate::event::{Response, Usage};
+use crate::spend::{Dollars, Spend};
 
 /// What tokens cost, in dollars for a million of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,7 +33,6 @@ impl Prices {
     ///
     /// ```
     /// use retrace_events::{Dollars, Usage};
-    /// use retrace_model::Prices;
     ///
     /// let prices = Prices { input: 2.0, output: 8.0, cache_read: Some(0.5), cache_write: None };
     /// let usage = Usage {
@@ -64,38 +60,6 @@ impl Prices {
     pub fn spent(prices: Option<Self>, response: &Response) -> Spend {
         let dollars = prices.zip(response.usage.as_ref()).and_then(|(prices, usage)| prices.cost(usage));
         Spend::of_calls(1, response.usage.as_ref().unwrap_or(&Usage::default()), dollars)
-    }
-}
-
-/// A model whose tokens are said to cost this.
-#[derive(Clone, Debug)]
-pub struct Priced<M> {
-    model: M,
-    prices: Prices,
-}
-
-impl<M: Model> Priced<M> {
-    /// Asks `model`, whatever that says of its prices.
-    pub fn new(model: M, prices: Prices) -> Self {
-        Self { model, prices }
-    }
-}
-
-impl<M: Model> Model for Priced<M> {
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    fn rules(&self) -> Rules {
-        self.model.rules()
-    }
-
-    fn prices(&self) -> Option<Prices> {
-        Some(self.prices)
-    }
-
-    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        self.model.respond(prompt)
     }
 }
 
