@@ -103,14 +103,14 @@ fn held(n_boundaries: usize, samples: usize) -> Held {
         n_not_reached: 0,
         boundaries: Vec::new(),
     };
-    let mut reporter = Reporter::new(verification).unwrap();
-    (0..n_boundaries).for_each(|number| drop(reporter.add(boundary(number, samples)).unwrap()));
+    let mut reporter = Reporter::new(verification).expect("it is whole");
+    (0..n_boundaries).for_each(|number| drop(reporter.add(boundary(number, samples)).expect("it is new")));
     let report = reporter.finish();
     let held = ALLOCATOR.current_usage() - before;
     assert_eq!(report.pre.n_rollouts, n_boundaries * samples);
     assert!(text(&View::new(&report)).contains("tail"));
     let boundaries = (0..n_boundaries).map(|number| Ok::<_, io::Error>(report.score(boundary(number, samples))));
-    write_report(io::sink(), &report, boundaries).unwrap();
+    write_report(io::sink(), &report, boundaries).expect("these are its boundaries");
     Held { report: held, most: ALLOCATOR.peak_usage() - before }
 }
 
