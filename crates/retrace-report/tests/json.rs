@@ -16,7 +16,7 @@ fn verification() -> Verification {
         json!({"recording": "shop-1", "cut": cut, "history": history, "pre": pre, "strategies": {"tail": {"post": post}}})
     };
     let input = json!({"horizon": 2, "boundaries": [boundary(9), boundary(4)]});
-    ScoreInput::from_json(&input.to_string()).unwrap().into_verification()
+    ScoreInput::from_json(&input.to_string()).expect("it is whole").into_verification()
 }
 
 fn boundaries() -> Vec<BoundaryOutcome> {
@@ -29,7 +29,7 @@ fn written<E: From<io::Error>>(
 ) -> Result<String, E> {
     let mut written = Vec::new();
     write_report(&mut written, report, boundaries)?;
-    Ok(String::from_utf8(written).unwrap())
+    Ok(String::from_utf8(written).expect("JSON is UTF-8"))
 }
 
 /// Boundaries scored again for a report.

@@ -425,12 +425,12 @@ fn the_heading_counts_what_was_read_and_says_when_arms_are_uneven() {
 /// A report as JSON with its boundaries.
 fn whole_json(mut verification: Verification) -> String {
     let boundaries = std::mem::take(&mut verification.boundaries);
-    let mut reporter = Reporter::new(verification).unwrap();
+    let mut reporter = Reporter::new(verification).expect("it is whole");
     let scored: Vec<_> = boundaries.into_iter().map(|boundary| reporter.add(boundary)).collect();
     let mut written = Vec::new();
     let scored = scored.into_iter().map(|boundary| boundary.map_err(std::io::Error::other));
-    write_report(&mut written, &reporter.finish(), scored).unwrap();
-    String::from_utf8(written).unwrap()
+    write_report(&mut written, &reporter.finish(), scored).expect("these are its boundaries");
+    String::from_utf8(written).expect("JSON is UTF-8")
 }
 
 #[test]

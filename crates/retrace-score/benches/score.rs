@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use divan::Bencher;
+use divan::counter::ItemsCount;
 use retrace_events::tokens::Tokens;
 use retrace_events::{Action, EndReason, Outcome, Rollout, Signature, Spend};
 use retrace_score::{
-    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, Report, Size, StrategyOutcome, Verification,
-    score_boundary,
+    BoundaryOutcome, Compaction, EnvironmentKind, RecordingFacts, Report, Reporter, Size, StrategyOutcome,
+    Verification, score_boundary,
 };
 
 fn main() {
@@ -117,4 +118,18 @@ const SIZES: [(usize, usize); 5] = [(12, 3), (12, 12), (400, 100), (1_000, 250),
 #[divan::bench(args = SIZES)]
 fn report_of_1_strategy_x_3_samples(bencher: Bencher, (n_boundaries, n_recordings): (usize, usize)) {
     bencher.with_inputs(|| verification(&["tail"], n_boundaries, n_recordings)).bench_values(Report::new);
+}
+
+/// Rollouts of both arms of a boundary checked, scored and counted, per second.
+#[divan::bench(args = [3, 30, 300])]
+fn rollouts_scored_of_each_arm(bencher: Bencher, samples: usize) {
+    let setup = || {
+        let mut verification = verification(&["tail"], 1, 1);
+        let mut boundary = verification.boundaries.remove(0);
+        boundary.pre = (0..samples).map(rollout).collect();
+        boundary.strategies["tail"].post = (samples..2 * samples).map(rollout).collect();
+        (Reporter::new(verification).expect("it is whole"), boundary)
+    };
+    let scored = |(mut reporter, boundary): (Reporter, BoundaryOutcome)| (reporter.add(boundary), reporter);
+    bencher.counter(ItemsCount::new(2 * samples)).with_inputs(setup).bench_values(scored);
 }

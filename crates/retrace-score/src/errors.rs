@@ -35,15 +35,29 @@ pub struct Place {
 /// The longest text of an error, in characters.
 const LONGEST: usize = 160;
 
+/// The most texts that are told apart: some have a number of their own each time, such as that of a request.
+const MOST_TEXTS: usize = 1_000;
+
+/// What stands for the texts beyond those.
+const OTHER_TEXTS: &str = "errors of other texts";
+
 /// Errors counted in the order they are met.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     counts: IndexMap<(Option<Stage>, String), (usize, Place)>,
+    /// Those whose text is one too many.
+    others: Option<(usize, Place)>,
 }
 
 impl Tally {
     pub(crate) fn add(&mut self, stage: Option<Stage>, error: &str, place: impl FnOnce() -> Place) {
-        self.counts.entry((stage, one_line(error))).or_insert_with(|| (0, place())).0 += 1;
+        let key = (stage, one_line(error));
+        let count = if self.counts.len() < MOST_TEXTS || self.counts.contains_key(&key) {
+            self.counts.entry(key).or_insert_with(|| (0, place()))
+        } else {
+            self.others.get_or_insert_with(|| (0, place()))
+        };
+        count.0 += 1;
     }
 
     /// Adds the error of a rollout that broke, save one that left the record: nothing went wrong there.
@@ -55,12 +69,16 @@ impl Tally {
         }
     }
 
-    /// The most common first; of those that are as common the first seen.
+    /// The most common first; of those that are as common the first seen. Texts that are not told apart come last.
     pub(crate) fn into_counts(self) -> Vec<ErrorCount> {
         let counts = self.counts.into_iter();
         let mut counts: Vec<_> =
             counts.map(|((stage, text), (count, first))| ErrorCount { stage, text, count, first }).collect();
         counts.sort_by_key(|error| std::cmp::Reverse(error.count));
+        counts.extend(self.others.map(|(count, first)| {
+            let text = OTHER_TEXTS.to_owned();
+            ErrorCount { stage: None, text, count, first }
+        }));
         counts
     }
 }
@@ -130,6 +148,19 @@ mod tests {
         let counts: Vec<_> = tally.into_counts().into_iter().map(|e| (e.text, e.count, e.first.sample)).collect();
         let expected = [("late", 2, 0), ("lost", 2, 1), ("gone", 1, 3), ("odd", 1, 5)];
         assert_eq!(counts, expected.map(|(text, count, sample)| (text.to_owned(), count, Some(sample))));
+    }
+
+    #[test]
+    fn texts_beyond_a_thousand_are_counted_together_and_come_last() {
+        let mut tally = Tally::default();
+        for number in (0..MOST_TEXTS + 3).chain([0, 5_000]) {
+            tally.add(None, &format!("request {number}"), || Place::boundary("r", number));
+        }
+        let counts = tally.into_counts();
+        assert_eq!(counts.len(), MOST_TEXTS + 1);
+        assert_eq!((&*counts[0].text, counts[0].count), ("request 0", 2));
+        let last = counts.last().unwrap();
+        assert_eq!((&*last.text, last.count, last.first.cut), (OTHER_TEXTS, 4, MOST_TEXTS));
     }
 
     #[test]

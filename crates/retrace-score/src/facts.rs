@@ -125,7 +125,7 @@ impl StrategyFacts {
 }
 
 impl ArmCounts {
-    fn of(arm: &[RolloutReport], full: usize) -> Self {
+    pub(crate) fn of(arm: &[RolloutReport], full: usize) -> Self {
         let is_answered = |rollout: &&Rollout| rollout.n_answers > 0;
         let answered = arm.iter().map(|rollout| &rollout.rollout).filter(is_answered);
         let burdens = || arm.iter().map(|rollout| &rollout.burdens);

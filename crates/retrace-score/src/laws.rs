@@ -9,6 +9,7 @@ use retrace_events::tokens::Tokens;
 use retrace_events::{Action, EndReason, Failure, Outcome, Rollout, Signature, Spend, Stage};
 use retrace_stats::{Exact, Level};
 
+use crate::facts::Sums;
 use crate::*;
 
 const HORIZON: usize = 5;
@@ -191,6 +192,27 @@ proptest! {
             prop_assert!(burden.wasted <= burden.blocked + burden.refetch);
             prop_assert!(burden.wasted <= burden.n_actions);
         }
+    }
+
+    #[test]
+    fn what_is_kept_of_an_arm_counts_as_its_rollouts_do(
+        arm in vec(rollout(), 0..5), executed in executed(), key in key(), full in 1..9usize,
+    ) {
+        let burdens: Vec<_> = arm.iter().map(|rollout| Burdens::of(rollout, &executed, key)).collect();
+        let reports = arm.iter().zip(&burdens);
+        let reports: Vec<_> =
+            reports.map(|(rollout, burdens)| RolloutReport { rollout: rollout.clone(), burdens: burdens.clone() }).collect();
+        let kept = ArmCounts::of(&reports, full);
+        for horizon in 1..=full {
+            prop_assert_eq!(kept.at(horizon), Sums::of(&burdens, horizon));
+            let n_failed = arm.iter().filter(|rollout| !rollout.reaches(horizon)).count();
+            prop_assert_eq!((kept.n_rollouts, kept.n_failed(horizon)), (arm.len(), n_failed));
+            let reaching: Vec<_> = kept.reaching(horizon).map(|it| (u64::from(it.wasted), it.stopped)).collect();
+            let plain = burdens.iter().filter_map(|burdens| burdens.at(horizon)).map(|it| (it.wasted, it.stopped));
+            prop_assert_eq!(reaching, plain.collect::<Vec<_>>());
+        }
+        let answered = arm.iter().filter(|rollout| rollout.n_answers > 0).count();
+        prop_assert_eq!((kept.n_answered, kept.n_unseen), (answered, answered));
     }
 
     #[test]

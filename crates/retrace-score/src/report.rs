@@ -99,8 +99,8 @@ pub struct ArmReport {
     /// How many of those that broke off before each horizon did so because they made a call that the recording cannot
     /// answer.
     pub n_off_the_record: Vec<usize>,
-    /// What broke the rollouts that failed at the full horizon, the most common error first. Rollouts that left the
-    /// record are not among them.
+    /// What broke the rollouts that failed at the full horizon, the most common error first; beyond a thousand different ones
+    /// the rest is counted together, as the last. Rollouts that left the record are not among them.
     pub errors: Vec<ErrorCount>,
     /// What the rollouts spent.
     pub spend: Spend,

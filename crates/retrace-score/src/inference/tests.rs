@@ -409,6 +409,26 @@ fn a_run_does_not_stop_for_a_harm_that_has_turned_into_a_gain() {
 }
 
 #[test]
+fn a_run_stops_early_by_the_rule_of_refetch_that_is_chosen() {
+    let calls = |name: fn(usize) -> String| Rollout {
+        actions: (0..HORIZON).map(|n| Action::new(name(n), format!(r#"{{"n":{n}}}"#), Outcome::Ok, None)).collect(),
+        ..rollout(0, false)
+    };
+    let is_over = |refetch_by| {
+        let boundary = || {
+            let post = outcome(vec![calls(|_| "look".to_owned())]);
+            vec![(vec![calls(|n| format!("look{n}"))], [("s".to_owned(), post)].into())]
+        };
+        let mut early = EarlyStop::new(["s".to_owned()], HORIZON, refetch_by);
+        for boundary in verification((0..20).map(|_| boundary()).collect()).boundaries {
+            early.add(&[boundary]);
+        }
+        early.is_over()
+    };
+    assert_eq!((is_over(crate::Key::Call), is_over(crate::Key::Tool)), (false, true));
+}
+
+#[test]
 fn a_pooled_baseline_scores_nothing_where_no_rollout_of_pre_is_scored() {
     let mut verification = of_counts(HARMED);
     verification.boundaries[0].pre = vec![broken(), broken()];
