@@ -15,5 +15,6 @@ mod own_compaction;
 mod parts;
 mod plan;
 mod program;
+mod runs;
 mod score;
 mod verify;

@@ -68,6 +68,7 @@ pub(crate) struct Config {
     #[serde(default)]
     limits: LimitsConfig,
     give_up_after: Option<usize>,
+    warm_caches: Option<bool>,
     /// The folder that holds a run.
     pub(crate) run: Option<PathBuf>,
     /// What of it decides the results of a run.
@@ -157,6 +158,7 @@ impl Config {
             rate_limits: self.rate_limits()?,
             counter: self.token_counter.build(self.agent_model())?,
             give_up_after: self.give_up_after.unwrap_or(default.give_up_after),
+            warms_caches: self.warm_caches.unwrap_or(default.warms_caches),
             grace: seconds(self.limits.grace, default.grace),
             ..default
         })

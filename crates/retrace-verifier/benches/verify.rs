@@ -11,7 +11,7 @@ use retrace_env::{FnTool, NoArguments, ReplayEnvironment, Toolbox};
 use retrace_events::{Event, Header, History, Outcome, PartBody, Recording, Response, ToolCall, ToolResult};
 use retrace_model::{Answer, BoxFuture, Model, ModelError, Prompt};
 use retrace_strategies::TailWindow;
-use retrace_verifier::{Group, Settings, Verifier};
+use retrace_verifier::{Group, RunFolder, Settings, Verifier};
 
 const EVENTS_AND_SAMPLES: [(usize, u32); 6] =
     [(100, 20), (100, 200), (1_000, 20), (1_000, 200), (10_000, 20), (10_000, 200)];
@@ -64,6 +64,25 @@ fn model_calls_in_a_verification(bencher: Bencher, (n_events, samples): (usize, 
         let group = Group::new([recording.clone()], Arc::<ReplayEnvironment>::clone(&environment)).cuts([n_events + 1]);
         let verifier = Verifier::new(Arc::new(Blind), settings).strategy("tail", Arc::new(TailWindow::new(4)));
         runtime().block_on(verifier.group(group).run(&|_| {})).expect("it runs")
+    });
+}
+
+/// Rollouts that are kept in a folder, each synced before its result is used, eight at once on two threads.
+#[divan::bench(args = [20, 200])]
+fn rollouts_kept_in_a_folder(bencher: Bencher, samples: u32) {
+    let recording = recording(104);
+    let tools =
+        |_: &Arc<std::sync::Mutex<()>>| Toolbox::builder().tool(FnTool::new("work", "works", |_: NoArguments| "done"));
+    let environment = Arc::new(ReplayEnvironment::cloned((), tools));
+    bencher.counter(ItemsCount::new(3 * samples as usize)).bench(|| {
+        let settings = Settings { samples, concurrency: 8, ..Settings::default() };
+        let group = Group::new([recording.clone()], Arc::<ReplayEnvironment>::clone(&environment)).cuts([101]);
+        let verifier = Verifier::new(Arc::new(Blind), settings).strategy("tail", Arc::new(TailWindow::new(4)));
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = RunFolder { path: place.path().to_owned(), ..RunFolder::default() };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
+        let run = verifier.group(group).run_in(&folder, &|_| {});
+        runtime.expect("a runtime").block_on(async { run.await }).expect("it runs")
     });
 }
 

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "rules/caches.rs"]
+mod caches;
 #[path = "rules/chains.rs"]
 mod chains;
 #[path = "rules/early.rs"]

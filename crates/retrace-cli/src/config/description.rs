@@ -30,8 +30,9 @@ const NO_MATTER: [&str; 7] = [
 /// Variables and headers: of these only the names are kept.
 const SECRET: [&str; 2] = ["env", "headers"];
 
-/// Arguments of programs, in which people put keys: of these only a hash is kept.
-const HASHED: [&str; 2] = ["args", "command"];
+/// Programs and their arguments, in which people put keys: of these only a hash is kept; the program itself comes first.
+const COMMAND: &str = "command";
+const ARGUMENTS: &str = "args";
 
 impl Description {
     /// Describes a configuration, given its text, which is known to be one.
@@ -57,7 +58,8 @@ fn clean(value: Value) -> Value {
                     (name, Value::Object(secrets)) if SECRET.contains(&name) => {
                         secrets.into_iter().map(|(name, _)| name).collect()
                     }
-                    (name, value) if HASHED.contains(&name) => hashed(value),
+                    (COMMAND, value) => hashed(value, 1),
+                    (ARGUMENTS, value) => hashed(value, 0),
                     (_, value) => clean(value),
                 };
                 (name, value)
@@ -70,8 +72,8 @@ fn clean(value: Value) -> Value {
     }
 }
 
-/// The program as it is, and a hash of each argument.
-fn hashed(value: Value) -> Value {
+/// A list with a hash of each text but the first `n_plain`.
+fn hashed(value: Value, n_plain: usize) -> Value {
     let hash = |value: Value| match value {
         Value::String(text) => {
             let hash = Sha256::digest(text.as_bytes());
@@ -80,9 +82,11 @@ fn hashed(value: Value) -> Value {
         other => clean(other),
     };
     match value {
-        Value::Array(values) => {
-            values.into_iter().enumerate().map(|(index, value)| if index == 0 { value } else { hash(value) }).collect()
-        }
+        Value::Array(values) => values
+            .into_iter()
+            .enumerate()
+            .map(|(index, value)| if index < n_plain { value } else { hash(value) })
+            .collect(),
         other => other,
     }
 }
