@@ -89,9 +89,17 @@ pub(crate) struct SubsetMeans {
 struct End {
     /// 1 for the lower end; -1 for the upper, whose means are mirrored.
     sign: f64,
-    /// Mirrored means above this were not kept.
-    kept_up_to: f64,
+    /// Mirrored means from here on are not kept.
+    cutoff: f64,
     kept: Vec<(f64, u32)>,
+    /// How many mirrored means are just there, since ties may be nearly all there are, and one that is.
+    at_cutoff: (usize, u32),
+}
+
+impl End {
+    fn new(sign: f64) -> Self {
+        Self { sign, cutoff: f64::INFINITY, kept: Vec::new(), at_cutoff: (0, 0) }
+    }
 }
 
 impl SubsetMeans {
@@ -103,7 +111,7 @@ impl SubsetMeans {
             level,
             rank: level.tail_within(subsets.count()) as usize,
             empty: 0,
-            ends: [1.0, -1.0].map(|sign| End { sign, kept_up_to: f64::INFINITY, kept: Vec::new() }),
+            ends: [1.0, -1.0].map(End::new),
         };
         if means.has_ends() {
             means.guess(subsets);
@@ -131,11 +139,15 @@ impl SubsetMeans {
         let expected = share * f64::from(SAMPLE);
         // Four standard deviations above what is expected.
         let rank = (expected + 4.0 * (expected * (1.0 - share)).sqrt()) as usize + 1;
+        let is_told_apart = self.doubles_tell_means_apart();
         for end in &mut self.ends {
-            let mut kept = std::mem::take(&mut end.kept);
-            if rank < kept.len() {
-                end.kept_up_to = kept.select_nth_unstable_by(rank, |a, b| a.0.total_cmp(&b.0)).1.0;
+            if rank < end.kept.len() {
+                let guess = end.kept.select_nth_unstable_by(rank, |a, b| a.0.total_cmp(&b.0)).1.0;
+                // Equal doubles of means that may differ are all kept.
+                end.cutoff = if is_told_apart { guess } else { guess.next_up() };
             }
+            end.kept.clear();
+            end.at_cutoff = (0, 0);
         }
     }
 
@@ -161,9 +173,7 @@ impl SubsetMeans {
         if found.iter().any(Option::is_none) {
             // The sample misled: this time all means are kept.
             self.empty = 0;
-            for end in &mut self.ends {
-                *end = End { sign: end.sign, kept_up_to: f64::INFINITY, kept: Vec::new() };
-            }
+            self.ends.iter_mut().for_each(|end| *end = End::new(end.sign));
             subsets.visit(&mut [&mut self]);
             found = [0, 1].map(|side| self.end(side, subsets));
         }
@@ -173,18 +183,19 @@ impl SubsetMeans {
 
     /// `None` if the subset with that mean may not have been kept.
     fn end(&mut self, side: usize, subsets: &Subsets) -> Option<Exact> {
-        let End { sign, kept_up_to, ref mut kept } = self.ends[side];
+        let End { sign, cutoff, ref mut kept, at_cutoff: (ties, tie) } = self.ends[side];
         let mut kept = std::mem::take(kept);
         // Among the means, from 0.
         let rank = self.rank - self.empty;
         if rank >= kept.len() {
-            return None;
+            let is_tie = rank - kept.len() < ties && self.doubles_tell_means_apart();
+            return is_tie.then(|| self.mean(tie, subsets));
         }
         let (near, _) = *kept.select_nth_unstable_by(rank, |a, b| a.0.total_cmp(&b.0)).1;
         // A mean is at least one boundary's, so this is how far a double may be from the true mean, if at all. The mean
         // of that rank is as near to the double of that rank, and every other candidate twice as near.
         let off = if self.sums.slack > 0.0 { 2.0 * (self.sums.slack + 1.0) } else { 0.0 };
-        if near + off > kept_up_to {
+        if near + off >= cutoff {
             return None;
         }
         let before = kept.iter().filter(|(mean, _)| *mean < near - off).count();
@@ -228,8 +239,10 @@ impl Visitor for SubsetMeans {
         for end in &mut self.ends {
             for (id, &mean) in (block.first..).zip(&means[..block.len]) {
                 // Without boundaries it is no number, and not kept.
-                if mean * end.sign <= end.kept_up_to {
+                if mean * end.sign < end.cutoff {
                     end.kept.push((mean * end.sign, id));
+                } else if mean * end.sign == end.cutoff {
+                    end.at_cutoff = (end.at_cutoff.0 + 1, id);
                 }
             }
         }
