@@ -1,11 +1,12 @@
 //! The interval that turns a sign flip of recordings around: its ends are means of subsets of recordings.
 
+use multiversion::multiversion;
 use num_bigint::BigInt;
 
 use crate::interval::Level;
 use crate::rational::Exact;
 use crate::recordings::Recordings;
-use crate::subsets::{Block, Subsets, Visitor};
+use crate::subsets::{BLOCK, Block, Subsets, Visitor};
 use crate::whole::Whole;
 
 /// How many subsets are looked at to guess where an end lies.
@@ -43,7 +44,7 @@ pub struct FlipInterval {
 /// the ends move only as a level would by 0.05 points. The order of the recordings then matters as little.
 ///
 /// Units are those of the differences, and the ends are exact: no number that decides them is ever rounded. The work is
-/// a few operations for each subset, and for each drawn one a quarter of an addition for each recording and column.
+/// a few operations for each subset, and for each drawn one an eighth of an addition for each recording and column.
 ///
 /// # Examples
 ///
@@ -99,6 +100,23 @@ struct End {
 impl End {
     fn new(sign: f64) -> Self {
         Self { sign, cutoff: f64::INFINITY, kept: Vec::new(), at_cutoff: (0, 0) }
+    }
+
+    /// Keeps what may be this end of the means of consecutive subsets.
+    fn look_at(&mut self, first: u32, means: &[f64; BLOCK]) {
+        // Nearly all are passed over, a few at a time.
+        for (first, means) in (first..).step_by(8).zip(means.as_chunks::<8>().0) {
+            let means = means.map(|mean| mean * self.sign);
+            if means.iter().fold(false, |any, &mean| any | (mean <= self.cutoff)) {
+                for (id, mean) in (first..).zip(means) {
+                    if mean < self.cutoff {
+                        self.kept.push((mean, id));
+                    } else if mean == self.cutoff {
+                        self.at_cutoff = (self.at_cutoff.0 + 1, id);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -231,21 +249,18 @@ impl Visitor for SubsetMeans {
 
     fn visit(&mut self, block: &Block<'_>) {
         let (sums, sizes) = (block.column(0), block.column(1));
-        let mut means = [0.0; crate::subsets::BLOCK];
-        for ((mean, sum), size) in means.iter_mut().zip(sums).zip(sizes) {
-            *mean = sum / size;
-        }
+        // Without boundaries it is no number, and not kept.
+        let mut means = [f64::NAN; BLOCK];
+        divide(sums, sizes, &mut means);
         self.empty += sizes.iter().filter(|&&size| size == 0.0).count();
-        for end in &mut self.ends {
-            for (id, &mean) in (block.first..).zip(&means[..block.len]) {
-                // Without boundaries it is no number, and not kept.
-                if mean * end.sign < end.cutoff {
-                    end.kept.push((mean * end.sign, id));
-                } else if mean * end.sign == end.cutoff {
-                    end.at_cutoff = (end.at_cutoff.0 + 1, id);
-                }
-            }
-        }
+        self.ends.iter_mut().for_each(|end| end.look_at(block.first, &means));
+    }
+}
+
+#[multiversion(targets("x86_64+avx2"))]
+fn divide(sums: &[f64], sizes: &[f64], means: &mut [f64; BLOCK]) {
+    for ((mean, sum), size) in means.iter_mut().zip(sums).zip(sizes) {
+        *mean = sum / size;
     }
 }
 
