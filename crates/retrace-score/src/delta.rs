@@ -1,10 +1,11 @@
 //! POST minus PRE at one boundary.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use num_traits::{Signed, Zero};
 use retrace_events::Rollout;
-use retrace_stats::Exact;
+use retrace_stats::{Exact, exact_minus, exact_ratio};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -195,23 +196,25 @@ pub(crate) fn score_arms(pre: &[Burdens], post: &[Burdens], horizon: usize) -> S
     }
     let Some(pre) = ArmMeans::of(pre, horizon) else { return Score::Unscored(Unscored::AllFailed(Side::Pre)) };
     let Some(post) = ArmMeans::of(post, horizon) else { return Score::Unscored(Unscored::AllFailed(Side::Post)) };
-    let (blocked, refetch) = (&post.blocked - &pre.blocked, &post.refetch - &pre.refetch);
-    let harm = raised(&blocked) + raised(&refetch);
-    let (wasted, stopped) = (&post.wasted - &pre.wasted, &post.stopped - &pre.stopped);
+    let change = |of: fn(&ArmMeans) -> &Exact| exact_minus(of(&post), of(&pre));
+    let (blocked, refetch) = (change(|arm| &arm.blocked), change(|arm| &arm.refetch));
+    let harm = match (blocked.is_positive(), refetch.is_positive()) {
+        (true, true) => &blocked + &refetch,
+        (true, false) => blocked.clone(),
+        (false, true) => refetch.clone(),
+        (false, false) => Exact::zero(),
+    };
+    let (wasted, stopped) = (change(|arm| &arm.wasted), change(|arm| &arm.stopped));
     Score::Scored(Box::new(Delta { delta: Channels { blocked, refetch, wasted, stopped, harm }, pre, post }))
-}
-
-fn raised(delta: &Exact) -> Exact {
-    if delta.is_negative() { Exact::zero() } else { delta.clone() }
 }
 
 impl ArmMeans {
     /// `None` if no rollout reaches the horizon.
     pub(crate) fn of<'a>(arm: impl IntoIterator<Item = &'a Burdens>, horizon: usize) -> Option<Self> {
         let scored: Vec<Burden> = arm.into_iter().filter_map(|burdens| burdens.at(horizon)).collect();
-        let mean =
-            |count: fn(&Burden) -> u64| Exact::new(scored.iter().map(count).sum::<u64>().into(), scored.len().into());
-        (!scored.is_empty()).then(|| Self {
+        let n = NonZeroU64::new(scored.len() as u64)?;
+        let mean = |count: fn(&Burden) -> u64| exact_ratio(scored.iter().map(count).sum::<u64>().into(), n);
+        Some(Self {
             blocked: mean(|burden| burden.blocked),
             refetch: mean(|burden| burden.refetch),
             wasted: mean(|burden| burden.wasted),
