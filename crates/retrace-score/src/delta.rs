@@ -4,7 +4,7 @@ use std::fmt;
 
 use num_traits::{Signed, Zero};
 use retrace_events::Rollout;
-use retrace_stats::Exact;
+use retrace_stats::{Exact, exact_minus};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -201,14 +201,16 @@ pub(crate) fn score_sums(pre: Sums, post: Sums) -> Score {
     }
     let Some(pre) = pre.means() else { return Score::Unscored(Unscored::AllFailed(Side::Pre)) };
     let Some(post) = post.means() else { return Score::Unscored(Unscored::AllFailed(Side::Post)) };
-    let (blocked, refetch) = (&post.blocked - &pre.blocked, &post.refetch - &pre.refetch);
-    let harm = raised(&blocked) + raised(&refetch);
-    let (wasted, stopped) = (&post.wasted - &pre.wasted, &post.stopped - &pre.stopped);
+    let change = |of: fn(&ArmMeans) -> &Exact| exact_minus(of(&post), of(&pre));
+    let (blocked, refetch) = (change(|arm| &arm.blocked), change(|arm| &arm.refetch));
+    let harm = match (blocked.is_positive(), refetch.is_positive()) {
+        (true, true) => &blocked + &refetch,
+        (true, false) => blocked.clone(),
+        (false, true) => refetch.clone(),
+        (false, false) => Exact::zero(),
+    };
+    let (wasted, stopped) = (change(|arm| &arm.wasted), change(|arm| &arm.stopped));
     Score::Scored(Box::new(Delta { delta: Channels { blocked, refetch, wasted, stopped, harm }, pre, post }))
-}
-
-fn raised(delta: &Exact) -> Exact {
-    if delta.is_negative() { Exact::zero() } else { delta.clone() }
 }
 
 impl Score {

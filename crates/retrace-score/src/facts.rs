@@ -1,10 +1,11 @@
 //! What a report keeps of each boundary: its scores, and the counts of its rollouts. No action, and no text of a rollout.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use retrace_events::Rollout;
-use retrace_stats::Exact;
+use retrace_stats::exact_ratio;
 
 use crate::burden::Burdens;
 use crate::delta::{ArmMeans, HorizonScore};
@@ -198,8 +199,9 @@ impl Sums {
 
     /// `None` if no rollout reaches the horizon.
     pub(crate) fn means(&self) -> Option<ArmMeans> {
-        let mean = |sum: u64| Exact::new(sum.into(), self.n_scored.into());
-        (self.n_scored > 0).then(|| ArmMeans {
+        let n = NonZeroU64::new(self.n_scored as u64)?;
+        let mean = |sum: u64| exact_ratio(sum.into(), n);
+        Some(ArmMeans {
             blocked: mean(self.blocked),
             refetch: mean(self.refetch),
             wasted: mean(self.wasted),

@@ -1,8 +1,8 @@
 //! What the rollouts of a boundary counted.
 
-use num_bigint::BigInt;
+use std::num::NonZeroU64;
 
-use crate::rational::Exact;
+use crate::rational::{Exact, exact_minus, exact_ratio};
 
 /// The counts at one boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,15 +32,16 @@ impl Arms<'_> {
     /// ```
     pub fn difference(&self) -> Option<Exact> {
         match self {
-            Self::Rollouts { pre, post } if pre.is_empty() || post.is_empty() => None,
-            Self::Rollouts { pre, post } => {
-                let [of_pre, of_post] = [pre, post].map(|counts| BigInt::from(counts.len()));
-                let over = BigInt::from(sum(post)) * &of_pre - BigInt::from(sum(pre)) * &of_post;
-                Some(Exact::new(over, of_pre * of_post))
-            }
+            Self::Rollouts { pre, post } => Some(exact_minus(&mean(post)?, &mean(pre)?)),
             Self::Unchanged => Some(Exact::default()),
         }
     }
+}
+
+/// The mean of some counts; `None` of none.
+pub(crate) fn mean(counts: &[u32]) -> Option<Exact> {
+    // As many counts as fit into memory sum to less than 2^127.
+    Some(exact_ratio(sum(counts) as i128, NonZeroU64::new(counts.len() as u64)?))
 }
 
 fn sum(counts: &[u32]) -> u128 {

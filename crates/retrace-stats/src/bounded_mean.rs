@@ -203,14 +203,21 @@ impl Share {
         // Without numbers below it is certain, without numbers above impossible: the edges of the table.
         self.row.clear();
         self.row.resize(self.above.len(), 1.0);
-        for &u in &self.below {
-            let mut left = 0.0;
-            for (up, &v) in self.row.iter_mut().zip(&self.above) {
-                left += (*up - left) * (v / (u + v));
-                *up = left;
-            }
-        }
+        let (fours, rest) = self.below.as_chunks::<4>();
+        fours.iter().for_each(|&below| take(&mut self.row, below, &self.above));
+        rest.iter().for_each(|&below| take(&mut self.row, [below], &self.above));
         self.row.last().copied().unwrap_or(0.0)
+    }
+}
+
+/// The row below, after a few more numbers: several at a time, since each entry of a row waits for the one before.
+fn take<const N: usize>(row: &mut [f64], below: [f64; N], above: &[f64]) {
+    let mut lefts = [0.0; N];
+    for (up, &v) in row.iter_mut().zip(above) {
+        for (left, u) in lefts.iter_mut().zip(below) {
+            *left += (*up - *left) * (v / (u + v));
+            *up = *left;
+        }
     }
 }
 

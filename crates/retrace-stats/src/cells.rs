@@ -1,6 +1,10 @@
 //! Exact counts of the ways to reach each sum, as one array of words.
 
+mod digits;
+
 use num_bigint::BigUint;
+
+pub(crate) use self::digits::Digits;
 
 /// Ways to sum to less than a bound, and to at most the bound.
 #[derive(Debug, Clone, PartialEq, Eq)]

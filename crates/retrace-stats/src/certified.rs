@@ -3,6 +3,10 @@
 //! Only products and sums of numbers that are not negative are formed, so nothing cancels and each rounding changes a
 //! result by at most one part in 2^53. What falls below the range of doubles is charged for as if it had been lost.
 
+use std::ops::Range;
+
+use multiversion::multiversion;
+
 use crate::p_value::{LEAST_CERTIFIED, relative_error_of};
 
 /// The least double that has full precision.
@@ -185,13 +189,25 @@ pub(crate) fn law(steps: &[Steps], bound: usize) -> Law {
 /// How many products are added before their sum is.
 const TOGETHER: usize = 4;
 
+/// How many probabilities are worked out at a time, so that those in use stay in the nearest memory.
+const TILE: usize = 512;
+
 /// Fills in the probabilities of the sums in `range` after a step, from those before it.
-fn take(step: &Steps, before: &[f64], after: &mut [f64], pad: usize, range: std::ops::Range<usize>) {
-    let from = |value: usize| &before[pad + range.start - value..][..range.len()];
-    let after = &mut after[pad + range.start..][..range.len()];
+#[multiversion(targets("x86_64+avx2"))]
+fn take(step: &Steps, before: &[f64], after: &mut [f64], pad: usize, range: Range<usize>) {
     // What is above the bound cannot be reached from within it, and the padding is no longer than the bound.
     let within = step.values.partition_point(|&(value, _)| value <= pad);
-    let (fours, rest) = step.values[..within].as_chunks::<TOGETHER>();
+    let values = &step.values[..within];
+    for (first, after) in (pad + range.start..).step_by(TILE).zip(after[pad..][range].chunks_mut(TILE)) {
+        take_tile(values, before, first, after);
+    }
+}
+
+#[inline(always)]
+fn take_tile(values: &[(usize, f64)], before: &[f64], first: usize, after: &mut [f64]) {
+    let len = after.len();
+    let from = |value: usize| &before[first - value..][..len];
+    let (fours, rest) = values.as_chunks::<TOGETHER>();
     let mut is_first = true;
     if let &[(a, p), (b, q)] = rest {
         for ((after, a), b) in after.iter_mut().zip(from(a)).zip(from(b)) {

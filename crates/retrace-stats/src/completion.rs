@@ -1,7 +1,9 @@
 //! What a difference would be, had the rollouts that failed been as bad, or as good, as can be.
 
+use std::num::NonZeroU64;
+
 use crate::arms::Arms;
-use crate::rational::Exact;
+use crate::rational::{Exact, exact_minus, exact_ratio};
 
 /// In whose favour failed rollouts are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,11 +55,11 @@ pub fn completed_difference(arms: &Arms<'_>, failed: FailedRollouts, bound: u32,
     };
     let mean = |counts: &[u32], failed: u32, each: u32| {
         let sum: u128 = counts.iter().map(|&count| u128::from(count)).sum();
-        let rollouts = counts.len() as u128 + u128::from(failed);
-        (!counts.is_empty()).then(|| Exact::new((sum + u128::from(failed) * u128::from(each)).into(), rollouts.into()))
+        let rollouts = NonZeroU64::new(counts.len() as u64).map(|n| n.saturating_add(failed.into()));
+        rollouts.map(|rollouts| exact_ratio((sum + u128::from(failed) * u128::from(each)) as i128, rollouts))
     };
     match (mean(post, failed.post, failed_post), mean(pre, failed.pre, failed_pre)) {
-        (Some(post), Some(pre)) => post - pre,
+        (Some(post), Some(pre)) => exact_minus(&post, &pre),
         _ => unscored,
     }
 }

@@ -1,11 +1,12 @@
 //! The interval that turns a sign flip of recordings around: its ends are means of subsets of recordings.
 
+use multiversion::multiversion;
 use num_bigint::BigInt;
 
 use crate::interval::Level;
 use crate::rational::Exact;
 use crate::recordings::Recordings;
-use crate::subsets::{Block, Subsets, Visitor};
+use crate::subsets::{BLOCK, Block, Subsets, Visitor};
 use crate::whole::Whole;
 
 /// How many subsets are looked at to guess where an end lies.
@@ -43,7 +44,7 @@ pub struct FlipInterval {
 /// the ends move only as a level would by 0.05 points. The order of the recordings then matters as little.
 ///
 /// Units are those of the differences, and the ends are exact: no number that decides them is ever rounded. The work is
-/// a few operations for each subset, and for each drawn one a quarter of an addition for each recording and column.
+/// a few operations for each subset, and for each drawn one an eighth of an addition for each recording and column.
 ///
 /// # Examples
 ///
@@ -89,9 +90,34 @@ pub(crate) struct SubsetMeans {
 struct End {
     /// 1 for the lower end; -1 for the upper, whose means are mirrored.
     sign: f64,
-    /// Mirrored means above this were not kept.
-    kept_up_to: f64,
+    /// Mirrored means from here on are not kept.
+    cutoff: f64,
     kept: Vec<(f64, u32)>,
+    /// How many mirrored means are just there, since ties may be nearly all there are, and one that is.
+    at_cutoff: (usize, u32),
+}
+
+impl End {
+    fn new(sign: f64) -> Self {
+        Self { sign, cutoff: f64::INFINITY, kept: Vec::new(), at_cutoff: (0, 0) }
+    }
+
+    /// Keeps what may be this end of the means of consecutive subsets.
+    fn look_at(&mut self, first: u32, means: &[f64; BLOCK]) {
+        // Nearly all are passed over, a few at a time.
+        for (first, means) in (first..).step_by(8).zip(means.as_chunks::<8>().0) {
+            let means = means.map(|mean| mean * self.sign);
+            if means.iter().fold(false, |any, &mean| any | (mean <= self.cutoff)) {
+                for (id, mean) in (first..).zip(means) {
+                    if mean < self.cutoff {
+                        self.kept.push((mean, id));
+                    } else if mean == self.cutoff {
+                        self.at_cutoff = (self.at_cutoff.0 + 1, id);
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl SubsetMeans {
@@ -103,7 +129,7 @@ impl SubsetMeans {
             level,
             rank: level.tail_within(subsets.count()) as usize,
             empty: 0,
-            ends: [1.0, -1.0].map(|sign| End { sign, kept_up_to: f64::INFINITY, kept: Vec::new() }),
+            ends: [1.0, -1.0].map(End::new),
         };
         if means.has_ends() {
             means.guess(subsets);
@@ -131,11 +157,15 @@ impl SubsetMeans {
         let expected = share * f64::from(SAMPLE);
         // Four standard deviations above what is expected.
         let rank = (expected + 4.0 * (expected * (1.0 - share)).sqrt()) as usize + 1;
+        let is_told_apart = self.doubles_tell_means_apart();
         for end in &mut self.ends {
-            let mut kept = std::mem::take(&mut end.kept);
-            if rank < kept.len() {
-                end.kept_up_to = kept.select_nth_unstable_by(rank, |a, b| a.0.total_cmp(&b.0)).1.0;
+            if rank < end.kept.len() {
+                let guess = end.kept.select_nth_unstable_by(rank, |a, b| a.0.total_cmp(&b.0)).1.0;
+                // Equal doubles of means that may differ are all kept.
+                end.cutoff = if is_told_apart { guess } else { guess.next_up() };
             }
+            end.kept.clear();
+            end.at_cutoff = (0, 0);
         }
     }
 
@@ -161,9 +191,7 @@ impl SubsetMeans {
         if found.iter().any(Option::is_none) {
             // The sample misled: this time all means are kept.
             self.empty = 0;
-            for end in &mut self.ends {
-                *end = End { sign: end.sign, kept_up_to: f64::INFINITY, kept: Vec::new() };
-            }
+            self.ends.iter_mut().for_each(|end| *end = End::new(end.sign));
             subsets.visit(&mut [&mut self]);
             found = [0, 1].map(|side| self.end(side, subsets));
         }
@@ -173,18 +201,19 @@ impl SubsetMeans {
 
     /// `None` if the subset with that mean may not have been kept.
     fn end(&mut self, side: usize, subsets: &Subsets) -> Option<Exact> {
-        let End { sign, kept_up_to, ref mut kept } = self.ends[side];
+        let End { sign, cutoff, ref mut kept, at_cutoff: (ties, tie) } = self.ends[side];
         let mut kept = std::mem::take(kept);
         // Among the means, from 0.
         let rank = self.rank - self.empty;
         if rank >= kept.len() {
-            return None;
+            let is_tie = rank - kept.len() < ties && self.doubles_tell_means_apart();
+            return is_tie.then(|| self.mean(tie, subsets));
         }
         let (near, _) = *kept.select_nth_unstable_by(rank, |a, b| a.0.total_cmp(&b.0)).1;
         // A mean is at least one boundary's, so this is how far a double may be from the true mean, if at all. The mean
         // of that rank is as near to the double of that rank, and every other candidate twice as near.
         let off = if self.sums.slack > 0.0 { 2.0 * (self.sums.slack + 1.0) } else { 0.0 };
-        if near + off > kept_up_to {
+        if near + off >= cutoff {
             return None;
         }
         let before = kept.iter().filter(|(mean, _)| *mean < near - off).count();
@@ -220,19 +249,18 @@ impl Visitor for SubsetMeans {
 
     fn visit(&mut self, block: &Block<'_>) {
         let (sums, sizes) = (block.column(0), block.column(1));
-        let mut means = [0.0; crate::subsets::BLOCK];
-        for ((mean, sum), size) in means.iter_mut().zip(sums).zip(sizes) {
-            *mean = sum / size;
-        }
+        // Without boundaries it is no number, and not kept.
+        let mut means = [f64::NAN; BLOCK];
+        divide(sums, sizes, &mut means);
         self.empty += sizes.iter().filter(|&&size| size == 0.0).count();
-        for end in &mut self.ends {
-            for (id, &mean) in (block.first..).zip(&means[..block.len]) {
-                // Without boundaries it is no number, and not kept.
-                if mean * end.sign <= end.kept_up_to {
-                    end.kept.push((mean * end.sign, id));
-                }
-            }
-        }
+        self.ends.iter_mut().for_each(|end| end.look_at(block.first, &means));
+    }
+}
+
+#[multiversion(targets("x86_64+avx2"))]
+fn divide(sums: &[f64], sizes: &[f64], means: &mut [f64; BLOCK]) {
+    for ((mean, sum), size) in means.iter_mut().zip(sums).zip(sizes) {
+        *mean = sum / size;
     }
 }
 

@@ -25,7 +25,8 @@
 //! ```
 //!
 //! * [`Exact`] is the number everything is said in; [`exact_difference`] recovers one from the
-//!   double it was printed as, and [`nearest_double`] goes the other way.
+//!   double it was printed as, and [`nearest_double`] goes the other way. [`exact_ratio`] and [`exact_minus`] are quick for
+//!   numbers of a word.
 //! * [`sign_flip_test`], [`cluster_sign_flip_test`] and [`exact_sign_test`] ask whether there is a difference. A [`PValue`]
 //!   says whether it is exact, and if not, how near.
 //! * [`rollout_permutation_test`] asks it of the rollouts themselves, from the counts of both [`Arms`] of each boundary.
@@ -116,7 +117,7 @@ pub use planning::{
     recordings_for_margin,
 };
 pub use rates::exact_rates_test;
-pub use rational::{Exact, NotAFraction, exact_difference, exact_mean, nearest_double};
+pub use rational::{Exact, NotAFraction, exact_difference, exact_mean, exact_minus, exact_ratio, nearest_double};
 pub use recordings::Recordings;
 pub use rollout_permutation::{RolloutPermutationError, RolloutPermutationTest, rollout_permutation_test};
 pub use sign::{SignTest, exact_sign_test};

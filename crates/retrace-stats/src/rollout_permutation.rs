@@ -17,7 +17,7 @@ use crate::arms::Arms;
 use crate::binomial::binomial;
 use crate::grid::Grid;
 use crate::p_value::PValue;
-use crate::rational::Exact;
+use crate::rational::{Exact, exact_mean};
 
 /// The most steps that working out the sums of all boundaries may take: about a second.
 const MOST_STEPS: u128 = 1_000_000_000;
@@ -35,6 +35,10 @@ impl<'a> ArmCounts<'a> {
             Arms::Rollouts { pre, post } if !pre.is_empty() && !post.is_empty() => Some(Self { pre, post }),
             Arms::Rollouts { .. } | Arms::Unchanged => None,
         }
+    }
+
+    fn difference(&self) -> Option<Exact> {
+        Arms::Rollouts { pre: self.pre, post: self.post }.difference()
     }
 }
 
@@ -117,24 +121,19 @@ pub fn rollout_permutation_test(boundaries: &[Arms<'_>]) -> Result<RolloutPermut
     if tested.is_empty() {
         return Err(RolloutPermutationError::NoBoundary);
     }
-    let difference: Exact = tested.iter().map(|counts| mean(counts.post) - mean(counts.pre)).sum();
+    let differences: Vec<_> = tested.iter().filter_map(ArmCounts::difference).collect();
     let allocations = tested.iter().map(|counts| binomial(counts.pre.len() + counts.post.len(), counts.post.len()));
     let pooled = Pooled::new(tested.iter().filter_map(Labels::new).collect());
     let (p_gain, p_harm) = pooled.sides();
     Ok(RolloutPermutationTest {
         boundaries: tested.len(),
         varying: pooled.boundaries.len(),
-        mean: difference / Exact::from_integer(tested.len().into()),
+        mean: exact_mean(&differences).unwrap_or_default(),
         allocations: allocations.product(),
         p: p_gain.smaller(&p_harm).doubled(),
         p_harm,
         p_gain,
     })
-}
-
-fn mean(counts: &[u32]) -> Exact {
-    let sum: u64 = counts.iter().map(|&count| u64::from(count)).sum();
-    Exact::new(sum.into(), counts.len().into())
 }
 
 /// The boundaries at which labels matter, on one grid.

@@ -5,7 +5,6 @@ use retrace_stats::{
     rollout_permutation_test,
 };
 
-use super::UnitSum;
 use crate::delta::Score;
 use crate::facts::{ArmCounts, BoundaryFacts, Reached};
 use crate::judging::Units;
@@ -124,6 +123,14 @@ impl Counted {
         }
     }
 
+    /// Whether there is a difference.
+    fn is_scored(&self) -> bool {
+        match self {
+            Self::Same => true,
+            Self::Rolled { before, after, .. } => !before.is_empty() && !after.is_empty(),
+        }
+    }
+
     fn failed(&self) -> FailedRollouts {
         match self {
             Self::Same => FailedRollouts { pre: 0, post: 0 },
@@ -180,13 +187,6 @@ impl Column {
         Recordings::new(units.iter().map(Vec::as_slice))
     }
 
-    /// The same as numbers of a report.
-    pub(super) fn completed_sums(&self) -> Vec<UnitSum> {
-        let completed = self.completed();
-        let units = completed.sums().iter().zip(completed.sizes());
-        units.map(|(sum, &n_boundaries)| UnitSum { n_boundaries, sum: sum.clone() }).collect()
-    }
-
     /// With every failed rollout as good as can be after, and as bad before.
     pub(super) fn favoured(&self) -> Self {
         let of_unit = |unit: &Vec<Counted>| unit.iter().map(|counted| counted.favoured(self.worst.bound)).collect();
@@ -199,12 +199,12 @@ impl Column {
 
     /// At how many boundaries there is a difference.
     pub(super) fn n_scored(&self) -> usize {
-        self.units.iter().flatten().filter(|counted| counted.arms().difference().is_some()).count()
+        self.units.iter().flatten().filter(|counted| counted.is_scored()).count()
     }
 
     /// How many units have such a boundary.
     pub(super) fn n_units(&self) -> usize {
-        let is_scored = |unit: &&Vec<Counted>| unit.iter().any(|counted| counted.arms().difference().is_some());
+        let is_scored = |unit: &&Vec<Counted>| unit.iter().any(Counted::is_scored);
         self.units.iter().filter(is_scored).count()
     }
 

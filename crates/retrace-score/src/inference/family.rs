@@ -7,7 +7,7 @@ use retrace_stats::{
 };
 
 use super::comparison::Column;
-use super::{ChannelInference, Components, Described, Ends, Intervals, TInterval, Test};
+use super::{ChannelInference, Components, Described, Ends, Intervals, TInterval, Test, UnitSum};
 use crate::early::Evidence;
 use crate::judging::Scope;
 
@@ -29,6 +29,10 @@ pub(super) struct Tested {
     pub(super) here: Option<PValue>,
     here_adjusted: Option<Exact>,
     recordings: Recordings,
+    /// The recordings, had failed rollouts been as bad as can be.
+    completed: Recordings,
+    /// The limits at 95 %.
+    bounded: Option<BoundedMean>,
     new: SignFlipTest,
     /// The least p of new recordings that as many can give.
     floor: Exact,
@@ -67,7 +71,21 @@ pub(super) fn test(columns: Vec<Column>, family: Family) -> Vec<Tested> {
             None => flip_interval(&recordings, Level::PERCENT_95),
         };
         let floor = new.p_floor();
-        Tested { column, here, here_adjusted, recordings, new, floor, new_adjusted, flips, evidence: None }
+        let completed = column.completed();
+        let bounded = bounded_mean(&recordings, column.worst, Level::PERCENT_95).ok();
+        Tested {
+            column,
+            here,
+            here_adjusted,
+            recordings,
+            completed,
+            bounded,
+            new,
+            floor,
+            new_adjusted,
+            flips,
+            evidence: None,
+        }
     });
     tested.collect()
 }
@@ -96,19 +114,19 @@ impl Tested {
         self.recordings.mean().unwrap_or_default()
     }
 
-    fn bounded(&self, level: Level) -> Option<BoundedMean> {
-        bounded_mean(&self.recordings, self.column.worst, level).ok()
-    }
-
     /// The upper end, had failed rollouts been as bad as can be.
     pub(super) fn high_completed(&self, level: Level) -> f64 {
-        let limits = bounded_mean(&self.column.completed(), self.column.worst, level);
+        let limits = match &self.bounded {
+            // Where nothing failed, these are the same.
+            Some(limits) if limits.level == level && self.completed == self.recordings => Some(*limits),
+            _ => bounded_mean(&self.completed, self.column.worst, level).ok(),
+        };
         limits.map_or(f64::from(self.column.worst.bound), |limits| limits.high)
     }
 
     /// What a verdict is reached by. Safety is claimed at its own level.
     pub(super) fn evidence(&self, margin: Option<f64>, strict: bool, safety: Level) -> ChannelEvidence {
-        let limit = || self.bounded(Level::PERCENT_95).map_or(f64::NEG_INFINITY, |limits| limits.low);
+        let limit = || self.bounded.as_ref().map_or(f64::NEG_INFINITY, |limits| limits.low);
         ChannelEvidence {
             mean: self.mean(),
             p_here: self.here_adjusted.clone(),
@@ -129,7 +147,7 @@ impl Tested {
         let power = Level::new(4, 5).expect("four in five is a level");
         let detectable = spread.and_then(|t| detectable_effect(t.se, t.freedom, power, level));
         let end = |end: &Option<Exact>| end.as_ref().map(nearest_double);
-        let bounded = self.bounded(level);
+        let bounded = self.bounded.as_ref();
         ChannelInference {
             mean: self.mean(),
             each_once: self.recordings.each_once().unwrap_or_default(),
@@ -137,20 +155,17 @@ impl Tested {
             p_new: Test { p: self.new.p.clone(), adjusted: self.new_adjusted.clone() },
             evidence: self.evidence.map(Evidence::greatest),
             p_new_floor: self.floor.clone(),
-            ends: ends(&self.recordings, &self.flips, bounded.as_ref()),
+            ends: ends(&self.recordings, &self.flips, bounded),
             high_completed,
             detectable,
             intervals: Intervals {
                 here: here_interval(&samples.concat(), level).ok().map(TInterval::from),
                 flips: Ends { low: end(&self.flips.low), high: end(&self.flips.high) },
-                bounded: Ends {
-                    low: bounded.as_ref().map(|limits| limits.low),
-                    high: bounded.as_ref().map(|limits| limits.high),
-                },
+                bounded: Ends { low: bounded.map(|limits| limits.low), high: bounded.map(|limits| limits.high) },
                 cluster_t: cluster_t.map(TInterval::from),
             },
             components: variance_components(&of_units).ok().map(Components::from),
-            completed: self.column.completed_sums(),
+            completed: sums(&self.completed),
         }
     }
 }
@@ -170,6 +185,12 @@ pub(super) fn described(column: &Column, scope: Scope) -> Described {
         }
     };
     Described { mean: recordings.mean().unwrap_or_default(), ends, n_units: column.n_units() }
+}
+
+/// What recordings sum up to, as numbers of a report.
+fn sums(recordings: &Recordings) -> Vec<UnitSum> {
+    let units = recordings.sums().iter().zip(recordings.sizes());
+    units.map(|(sum, &n_boundaries)| UnitSum { n_boundaries, sum: sum.clone() }).collect()
 }
 
 /// The ends to show.

@@ -13,7 +13,7 @@ const MOST_WORK: f64 = 5e7;
 const MOST_WORDS: f64 = 2e7;
 
 /// What each sum of two laws may lose at either end: far below what decides about an end of an interval.
-const TRIMMED: f64 = 1e-22;
+const TRIMMED: f64 = 1e-18;
 
 /// How many standard deviations of a sum are left of it then, about.
 const KEPT_DEVIATIONS: f64 = 20.0;
