@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use retrace_events::codec::{ReadReason, RecordingReader};
-use retrace_events::{Event, Header, History, Outcome, Part, Raw, Response, ToolResult, ToolSpec, Usage};
+use retrace_events::{Event, Few, Header, History, Outcome, Part, Raw, Response, ToolResult, ToolSpec, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ pub(crate) fn decode_result(result: &Raw) -> Result<ToolResult, Problem> {
 }
 
 /// The content of a result.
-pub(crate) fn decode_content(content: &Raw) -> Result<Vec<Part>, Problem> {
+pub(crate) fn decode_content(content: &Raw) -> Result<Few<Part>, Problem> {
     let result = format!("{{\"call_id\":\"\",\"name\":\"\",\"content\":{},\"outcome\":\"ok\"}}", content.get());
     Ok(decode_result(&raw_of_text(result)?)?.content)
 }

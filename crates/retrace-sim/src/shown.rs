@@ -33,6 +33,7 @@ pub(crate) fn respond(model: &str, prompt: &Prompt<'_>, content: Vec<Part>) -> A
     let input = tokens(prompt.instructions.unwrap_or_default()) + count_sent(&FourCharacters, prompt.history);
     let output = count_parts(&FourCharacters, &content);
     let usage = Usage { input_tokens: input.0, output_tokens: output.0, ..Usage::default() };
-    let response = Response { content, model: Some(model.to_owned()), usage: Some(usage), ..Response::default() };
+    let response =
+        Response { content: content.into(), model: Some(model.to_owned()), usage: Some(usage), ..Response::default() };
     Answer { response, sent: Some(prompt.history.sent_hash()) }
 }
