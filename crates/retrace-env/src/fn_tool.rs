@@ -171,7 +171,7 @@ impl IntoOutput for Value {
 /// Text and media.
 impl IntoOutput for Vec<Part> {
     fn into_output(self) -> ToolOutput {
-        ToolOutput { content: self.into(), outcome: Outcome::Ok, error: None }
+        ToolOutput { content: self, outcome: Outcome::Ok, error: None }
     }
 }
 
@@ -181,7 +181,7 @@ impl<T: IntoOutput, E: Display> IntoOutput for Result<T, E> {
         match self {
             Ok(output) => output.into_output(),
             Err(error) => ToolOutput {
-                content: [Part::text(error.to_string())].into(),
+                content: vec![Part::text(error.to_string())],
                 outcome: Outcome::Error,
                 error: error_kind(type_name::<E>()),
             },

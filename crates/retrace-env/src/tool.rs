@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
-use retrace_events::{Few, Outcome, Part, SmolStr, ToolCall, ToolResult, ToolSpec};
+use retrace_events::{Outcome, Part, SmolStr, ToolCall, ToolResult, ToolSpec};
 
 use crate::text::{MAX_NAME, shorten};
 
@@ -27,7 +27,7 @@ pub trait Tool: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOutput {
     /// Text and media.
-    pub content: Few<Part>,
+    pub content: Vec<Part>,
     /// Whether the call worked.
     pub outcome: Outcome,
     /// The kind of the failure, such as the name of an error type.
@@ -55,18 +55,18 @@ pub enum CallError {
 impl ToolOutput {
     /// The answer of a call that worked.
     pub fn ok(text: impl Into<SmolStr>) -> Self {
-        Self { content: [Part::text(text)].into(), outcome: Outcome::Ok, error: None }
+        Self { content: vec![Part::text(text)], outcome: Outcome::Ok, error: None }
     }
 
     /// The answer of a call that failed, with the kind of the failure.
     pub fn failed(kind: impl Into<String>, text: impl Into<SmolStr>) -> Self {
-        Self { content: [Part::text(text)].into(), outcome: Outcome::Error, error: Some(kind.into()) }
+        Self { content: vec![Part::text(text)], outcome: Outcome::Error, error: Some(kind.into()) }
     }
 
     /// The answer to a call of a tool that does not exist.
     pub fn not_found(name: &str) -> Self {
         let text = format!("there is no tool `{}`", shorten(name, MAX_NAME));
-        Self { content: [Part::text(text)].into(), outcome: Outcome::NotFound, error: Some("ToolNotFound".to_owned()) }
+        Self { content: vec![Part::text(text)], outcome: Outcome::NotFound, error: Some("ToolNotFound".to_owned()) }
     }
 
     /// The text parts, joined.
@@ -77,7 +77,7 @@ impl ToolOutput {
     /// The result that answers a call with this.
     pub fn into_result(self, call: &ToolCall) -> ToolResult {
         let Self { content, outcome, error } = self;
-        ToolResult { content, error, ..ToolResult::text_result(call, outcome, "") }
+        ToolResult { content: content.into(), error, ..ToolResult::text_result(call, outcome, "") }
     }
 }
 

@@ -46,7 +46,7 @@ impl Reading {
             }
         }
         let outcome = if error.is_some() { Outcome::Error } else { Outcome::Ok };
-        ToolOutput { content: content.into(), outcome, error: error.map(str::to_owned) }
+        ToolOutput { content, outcome, error: error.map(str::to_owned) }
     }
 
     fn unwrapped(&self, mut answer: Value) -> String {
