@@ -59,7 +59,7 @@ impl Model for Clerk {
     }
 
     fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        let content = vec![self.answer(prompt)];
+        let content = [self.answer(prompt)].into();
         Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
     }
 }

@@ -139,6 +139,8 @@ fn a_replay_that_goes_another_way_shows_where() {
 
     fs::remove_file(folder.path().join("recordings/round-2.jsonl")).unwrap();
     let error = retrace_in(folder.path(), &["verify"]).failed();
+    assert!(error.contains("has another plan: `recordings.round-2`"), "{error}");
+    let error = retrace_in(folder.path(), &["verify", "--run", "of-one"]).failed();
     assert!(error.contains("no boundary can be reached by replay") && error.contains("`retrace replay`"), "{error}");
 }
 
@@ -232,7 +234,9 @@ read over"#;
     fs::write(folder.path().join("last_round.sh"), script).unwrap();
     let unchanged = |config: String, args: &[&str]| {
         fs::write(folder.path().join("retrace.toml"), config).unwrap();
-        let report = retrace_in(folder.path(), &[&["verify", "--json"], args].concat()).json();
+        let run = args.concat();
+        let report =
+            retrace_in(folder.path(), &[&["verify", "--json", "--run", &format!("run{run}")], args].concat()).json();
         report["strategies"]["own"]["n_unchanged"].clone()
     };
     let table = "[models.cheap]\nmodel = \"sim:coder\"\n";

@@ -23,7 +23,7 @@ impl Model for Blind {
     }
 
     fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        let content = vec![PartBody::ToolCall(ToolCall::new("c1", "work", "{}")).into()];
+        let content = [PartBody::ToolCall(ToolCall::new("c1", "work", "{}")).into()].into();
         Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
     }
 }

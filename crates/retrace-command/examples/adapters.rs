@@ -198,8 +198,8 @@ fn shown(event: &Event) -> Vec<String> {
 fn history() -> History {
     let request = |content| Event::Request(Request { content, ..Request::default() });
     let mut events = vec![
-        request(vec![Part::system("be brief"), Part::text("Keep every item in stock.")]),
-        request(vec![Part::text("never order salt").pinned()]),
+        request(vec![Part::system("be brief"), Part::text("Keep every item in stock.")].into()),
+        request(vec![Part::text("never order salt").pinned()].into()),
     ];
     for n in 0..6 {
         let calls: Vec<_> = (0..1 + n % 2)

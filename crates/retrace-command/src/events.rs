@@ -91,7 +91,7 @@ pub(crate) fn decode_result(result: &Raw) -> Result<ToolResult, Problem> {
 /// The content of a result.
 pub(crate) fn decode_content(content: &Raw) -> Result<Vec<Part>, Problem> {
     let result = format!("{{\"call_id\":\"\",\"name\":\"\",\"content\":{},\"outcome\":\"ok\"}}", content.get());
-    Ok(decode_result(&raw_of_text(result)?)?.content)
+    Ok(decode_result(&raw_of_text(result)?)?.content.into_vec())
 }
 
 /// The content of a result as it is written: a text where it is nothing but one.
@@ -204,7 +204,7 @@ mod tests {
         let Event::ToolResults(round) = &**history.get(2).unwrap() else { panic!() };
         let result = &round.results[0];
         assert_eq!(decode_result(&raw(result).unwrap()).unwrap(), *result);
-        assert_eq!(decode_content(&encode_content(result).unwrap()).unwrap(), result.content);
+        assert_eq!(decode_content(&encode_content(result).unwrap()).unwrap(), result.content.to_vec());
         assert!(decode_usage(&raw(&serde_json::json!({"input_tokens": -1})).unwrap()).is_err());
     }
 }

@@ -112,7 +112,7 @@ impl Dispatch for RecordedAnswers {
             let call = shorten(&signature.to_string(), MAX_TEXT);
             if let Some(index) = self.next(signature) {
                 let result = self.trajectory.actions()[index].result();
-                let (content, error) = (result.content.clone(), result.error.clone());
+                let (content, error) = (result.content.to_vec(), result.error.clone());
                 return Ok(ToolOutput { content, outcome: result.outcome, error });
             }
             if self.is_known_to_be_missing(name) {

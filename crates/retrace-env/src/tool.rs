@@ -77,7 +77,7 @@ impl ToolOutput {
     /// The result that answers a call with this.
     pub fn into_result(self, call: &ToolCall) -> ToolResult {
         let Self { content, outcome, error } = self;
-        ToolResult { content, error, ..ToolResult::text_result(call, outcome, "") }
+        ToolResult { content: content.into(), error, ..ToolResult::text_result(call, outcome, "") }
     }
 }
 

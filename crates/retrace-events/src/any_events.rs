@@ -18,7 +18,7 @@ pub(crate) fn any_events() -> impl Strategy<Value = Vec<Event>> {
     let call_part = call.prop_map(|call| Part::from(PartBody::ToolCall(call)));
     let text_part = select(vec!["hello", ""]).prop_map(Part::text);
     let response = vec(prop_oneof![3 => call_part, 1 => text_part], 0..4)
-        .prop_map(|content| Event::Response(Response { content, ..Response::default() }));
+        .prop_map(|content| Event::Response(Response { content: content.into(), ..Response::default() }));
     let outcome = select(vec![Outcome::Ok, Outcome::Error, Outcome::NotFound]);
     let result = (id(), tool(), outcome, proptest::bool::weighted(0.2)).prop_map(|(id, name, outcome, own)| {
         ToolResult { own, ..ToolResult::text_result(&ToolCall::new(id, name, ""), outcome, "") }
@@ -26,7 +26,7 @@ pub(crate) fn any_events() -> impl Strategy<Value = Vec<Event>> {
     let results = vec(result, 0..4).prop_map(Event::results);
     let other = select(vec![
         Event::request("go on"),
-        Event::Summary(Summary { content: vec![Part::text("so far")], replaced: 2, extra: Extra::default() }),
+        Event::Summary(Summary { content: [Part::text("so far")].into(), replaced: 2, extra: Extra::default() }),
         Event::Usage(UsageEvent {
             kind: "compaction".to_owned(),
             usage: Usage::default(),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use crate::few::Few;
 use crate::part::{Part, PartBody, ToolCall};
 use crate::raw::{Extra, Raw};
 
@@ -25,7 +26,7 @@ pub enum Event {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Text, system prompts and media.
-    pub content: Vec<Part>,
+    pub content: Few<Part>,
     /// Fields retrace does not know.
     pub extra: Extra,
 }
@@ -34,7 +35,7 @@ pub struct Request {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
     /// Text, thinking and tool calls.
-    pub content: Vec<Part>,
+    pub content: Few<Part>,
     /// The model that answered.
     pub model: Option<String>,
     /// The tokens of this one model call.
@@ -49,7 +50,7 @@ pub struct Response {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolResults {
     /// One result a call, in any order.
-    pub results: Vec<ToolResult>,
+    pub results: Few<ToolResult>,
     /// Fields retrace does not know.
     pub extra: Extra,
 }
@@ -62,7 +63,7 @@ pub struct ToolResult {
     /// The tool.
     pub name: SmolStr,
     /// Text and media.
-    pub content: Vec<Part>,
+    pub content: Few<Part>,
     /// Whether the call worked.
     pub outcome: Outcome,
     /// The kind of the failure, such as the class of an exception.
@@ -79,7 +80,7 @@ pub struct ToolResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The text of the summary.
-    pub content: Vec<Part>,
+    pub content: Few<Part>,
     /// How many events it stands for.
     pub replaced: u64,
     /// Fields retrace does not know.
@@ -171,12 +172,12 @@ impl Usage {
 impl Event {
     /// A request of one text part.
     pub fn request(text: impl Into<SmolStr>) -> Self {
-        Self::Request(Request { content: vec![Part::text(text)], ..Request::default() })
+        Self::Request(Request { content: [Part::text(text)].into(), ..Request::default() })
     }
 
     /// A response of one text part.
     pub fn answer(text: impl Into<SmolStr>) -> Self {
-        Self::Response(Response { content: vec![Part::text(text)], ..Response::default() })
+        Self::Response(Response { content: [Part::text(text)].into(), ..Response::default() })
     }
 
     /// A response that holds nothing but calls.
@@ -257,7 +258,7 @@ impl ToolResult {
         Self {
             call_id: call.id.clone(),
             name: call.name.clone(),
-            content: vec![Part::text(text)],
+            content: [Part::text(text)].into(),
             outcome,
             error: None,
             outcome_from: None,

@@ -190,7 +190,7 @@ mod tests {
             let mut events = events;
             for (event, scoped) in events.iter_mut().zip(scoped) {
                 if let (Event::Request(request), true) = (event, scoped) {
-                    request.content[0].marks.scope = Some("request".to_owned());
+                    request.content[0].marks.set_scope("request");
                 }
             }
             let history = History::from(events.clone());

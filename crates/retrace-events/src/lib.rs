@@ -58,6 +58,7 @@ mod any_events;
 mod action;
 mod boundary;
 mod event;
+mod few;
 mod history;
 mod outcome_rule;
 mod part;
@@ -75,6 +76,7 @@ pub use boundary::{Boundary, NotResumable};
 pub use event::{
     Event, Outcome, OutcomeSource, Request, Response, Summary, ToolResult, ToolResults, Usage, UsageEvent,
 };
+pub use few::Few;
 pub use history::{History, Sent, SentEvent};
 pub use outcome_rule::{OutcomeRule, OutcomeRuleError};
 pub use part::{Marks, Media, MediaKind, MediaSource, Part, PartBody, Thinking, ToolCall};

@@ -93,12 +93,48 @@ pub struct Marks {
     pub pinned: bool,
     /// A copy of a user turn that a strategy carried over.
     pub kept: bool,
-    /// The kind of the strategy that made it; it is not a user turn.
-    pub origin: Option<String>,
-    /// `request`: sent only while no `response` follows it.
-    pub scope: Option<String>,
+    // Hardly any part has one, and all have room for them: that of a pointer.
+    notes: Option<Box<Notes>>,
+}
+
+/// The marks that say something; at least one is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Notes {
+    origin: Option<String>,
+    scope: Option<String>,
+    receipt: Option<Raw>,
+}
+
+impl Marks {
+    /// The kind of the strategy that made the part; it is not a user turn.
+    pub fn origin(&self) -> Option<&str> {
+        self.notes.as_ref()?.origin.as_deref()
+    }
+
+    /// `request`: the part is sent only while no `response` follows it.
+    pub fn scope(&self) -> Option<&str> {
+        self.notes.as_ref()?.scope.as_deref()
+    }
+
     /// A note of what was removed here.
-    pub receipt: Option<Raw>,
+    pub fn receipt(&self) -> Option<&Raw> {
+        self.notes.as_ref()?.receipt.as_ref()
+    }
+
+    /// Notes the kind of the strategy that made the part.
+    pub fn set_origin(&mut self, origin: impl Into<String>) {
+        self.notes.get_or_insert_default().origin = Some(origin.into());
+    }
+
+    /// Notes how long the part is sent.
+    pub fn set_scope(&mut self, scope: impl Into<String>) {
+        self.notes.get_or_insert_default().scope = Some(scope.into());
+    }
+
+    /// Notes what was removed here.
+    pub fn set_receipt(&mut self, receipt: Raw) {
+        self.notes.get_or_insert_default().receipt = Some(receipt);
+    }
 }
 
 impl MediaKind {
@@ -160,7 +196,7 @@ impl Part {
 
     /// Whether it is sent only while no response follows it.
     pub fn is_request_scoped(&self) -> bool {
-        self.marks.scope.as_deref() == Some("request")
+        self.marks.scope() == Some("request")
     }
 
     /// Whether a user could have said it: text or media that no strategy made, pinned or noted.
@@ -168,8 +204,8 @@ impl Part {
         let marks = &self.marks;
         matches!(self.body, PartBody::Text(_) | PartBody::Media(_))
             && !marks.pinned
-            && marks.origin.is_none()
-            && marks.receipt.is_none()
+            && marks.origin().is_none()
+            && marks.receipt().is_none()
     }
 }
 
@@ -194,7 +230,6 @@ mod tests {
             extra.push("z", raw(n));
             Part { extra, ..Part::text("a") }
         };
-        let marked = |marks| Part { marks, ..Part::text("a") };
         let media = |kind, media_type: &str, source| {
             Part::from(PartBody::Media(Media { kind, media_type: media_type.into(), source }))
         };
@@ -211,7 +246,11 @@ mod tests {
                 media(MediaKind::Image, "b", url()),
                 media(MediaKind::Image, "a", data),
             ];
-            let receipts = (0..100).map(|n| marked(Marks { receipt: Some(raw(n)), ..Marks::default() }));
+            let receipts = (0..100).map(|n| {
+                let mut part = Part::text("a");
+                part.marks.set_receipt(raw(n));
+                part
+            });
             unlike.into_iter().chain(receipts).chain((0..100).map(extra))
         };
         let hasher = BuildHasherDefault::<DefaultHasher>::default();

@@ -214,7 +214,7 @@ mod tests {
 
     fn scoped(text: &str) -> Part {
         let mut part = Part::text(text);
-        part.marks.scope = Some("request".to_owned());
+        part.marks.set_scope("request");
         part
     }
 
@@ -225,12 +225,12 @@ mod tests {
         let result = ToolResult::text_result(&call, Outcome::Error, "no page “1”");
         let events = vec![
             Event::Request(Request {
-                content: vec![Part::system("Be brief."), Part::text("Find it.")],
+                content: vec![Part::system("Be brief."), Part::text("Find it.")].into(),
                 ..Request::default()
             }),
             Event::calls([call]),
             Event::results([result]),
-            Event::Summary(Summary { content: vec![Part::text("so far")], ..Summary::default() }),
+            Event::Summary(Summary { content: [Part::text("so far")].into(), ..Summary::default() }),
         ];
         assert_eq!(History::from(events).sent_hash().to_string(), KNOWN_HASH);
         assert_eq!(History::from(Vec::new()).sent_hash().to_string(), KNOWN_HASH_OF_NOTHING);
@@ -243,7 +243,7 @@ mod tests {
     fn what_providers_spell_in_their_own_ways_makes_no_difference() {
         let hash = |content: Vec<Part>, id: &str, outcome| {
             let call = ToolCall::new(id, "read", "{}");
-            let response = Event::Response(Response { content, ..Response::default() });
+            let response = Event::Response(Response { content: content.into(), ..Response::default() });
             History::from(vec![response, Event::results([ToolResult::text_result(&call, outcome, "text")])]).sent_hash()
         };
         let thinking = PartBody::Thinking(Thinking { text: "hm".to_owned(), signature: None }).into();
@@ -261,10 +261,10 @@ mod tests {
                 source: MediaSource::Data(data.to_owned()),
             }))
         };
-        let request = |data: &str| Event::Request(Request { content: vec![medium(data)], ..Request::default() });
+        let request = |data: &str| Event::Request(Request { content: [medium(data)].into(), ..Request::default() });
         let results = |data: &str| {
             let result = ToolResult::text_result(&ToolCall::new("c1", "look", "{}"), Outcome::Ok, "seen");
-            Event::results([ToolResult { content: vec![medium(data), Part::text("seen")], ..result }])
+            Event::results([ToolResult { content: vec![medium(data), Part::text("seen")].into(), ..result }])
         };
         let hash = |event| History::from(vec![event]).sent_hash();
         assert_ne!(hash(request("AA==")), hash(request("AQ==")));

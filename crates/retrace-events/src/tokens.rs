@@ -236,8 +236,8 @@ mod tests {
                 1 => Event::request(text),
                 _ => {
                     let mut part = Part::text(text);
-                    part.marks.scope = Some("request".to_owned());
-                    Event::Request(crate::Request { content: vec![part], ..Default::default() })
+                    part.marks.set_scope("request");
+                    Event::Request(crate::Request { content: [part].into(), ..Default::default() })
                 }
             }).collect();
             let mut count = SentCount::new(&FourCharacters);
@@ -254,8 +254,8 @@ mod tests {
     #[test]
     fn what_is_no_longer_sent_costs_nothing() {
         let mut warning = Part::text("a warning of forty characters, all in all");
-        warning.marks.scope = Some("request".to_owned());
-        let request = Event::Request(crate::Request { content: vec![warning], ..Default::default() });
+        warning.marks.set_scope("request");
+        let request = Event::Request(crate::Request { content: [warning].into(), ..Default::default() });
         let mut history = History::from(vec![Event::request("four"), request]);
         assert_eq!(count_sent(&FourCharacters, &history), Tokens(11));
         history.push(Event::answer("four"));

@@ -330,7 +330,7 @@ mod tests {
         };
         let event = |word: &str| match word.split_once(':').unwrap_or((word, "")) {
             ("u", _) => Event::request("go on"),
-            ("s", _) => Event::Summary(Summary { content: vec![Part::text("so far")], ..Summary::default() }),
+            ("s", _) => Event::Summary(Summary { content: [Part::text("so far")].into(), ..Summary::default() }),
             ("a", _) => Event::answer("done"),
             ("A", list) => Event::calls(calls(list)),
             ("R", list) => {
@@ -338,8 +338,8 @@ mod tests {
             }
             ("w", _) => {
                 let mut part = Part::text("wrap up");
-                part.marks.scope = Some("request".to_owned());
-                Event::Request(Request { content: vec![part], ..Request::default() })
+                part.marks.set_scope("request");
+                Event::Request(Request { content: [part].into(), ..Request::default() })
             }
             other => panic!("{other:?}"),
         };
@@ -370,9 +370,9 @@ mod tests {
             Part::from(PartBody::Media(media))
         };
         let result = ToolResult::text_result(&ToolCall::new("c1", "look", "{}"), Outcome::Ok, "seen");
-        let result = ToolResult { content: vec![image()], ..result };
+        let result = ToolResult { content: [image()].into(), ..result };
         for newest in [
-            vec![Event::Request(Request { content: vec![image()], ..Request::default() })],
+            vec![Event::Request(Request { content: [image()].into(), ..Request::default() })],
             vec![Event::calls([ToolCall::new("c1", "look", "{}")]), Event::results([result])],
         ] {
             let history = History::from([vec![Event::request("go")], newest].concat());

@@ -84,7 +84,7 @@ impl From<ModelError> for Step {
 
 impl From<&str> for Step {
     fn from(text: &str) -> Self {
-        Response { content: vec![Part::text(text)], ..Response::default() }.into()
+        Response { content: [Part::text(text)].into(), ..Response::default() }.into()
     }
 }
 

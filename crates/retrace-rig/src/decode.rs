@@ -25,7 +25,8 @@ pub(crate) fn decode(answer: CompletionResponse, n_calls: usize) -> Result<Respo
         calls += 1;
         call.id.provider().map_or_else(|| format!("call_{calls}"), |id| id.as_str().to_owned())
     });
-    let mut response = Response { content, usage: usage(&answer.usage), provider_data, ..Response::default() };
+    let mut response =
+        Response { content: content.into(), usage: usage(&answer.usage), provider_data, ..Response::default() };
     if let Some(origin) = message.origin {
         response.model = Some(origin.response_model.unwrap_or(origin.model));
     }

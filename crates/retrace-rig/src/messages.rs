@@ -68,12 +68,12 @@ pub fn messages_of(history: &History) -> Result<Vec<Message>, ModelError> {
 }
 
 fn request(content: Vec<Part>) -> Event {
-    Event::Request(Request { content, ..Request::default() })
+    Event::Request(Request { content: content.into(), ..Request::default() })
 }
 
 fn response(turn: &AssistantMessage) -> Response {
     Response {
-        content: parts(turn, |call| call.id.to_string()),
+        content: parts(turn, |call| call.id.to_string()).into(),
         model: turn.origin.clone().map(|origin| origin.response_model.unwrap_or(origin.model)),
         provider_data: stored(turn),
         ..Response::default()
@@ -95,7 +95,8 @@ fn said(content: &[UserContent]) -> Result<Vec<Event>, MessageError> {
             UserContent::Video(_) => return Err(MessageError::Unheld { what: "a video" }),
         }
     }
-    let results = (!results.is_empty()).then(|| Event::ToolResults(ToolResults { results, ..ToolResults::default() }));
+    let results = (!results.is_empty())
+        .then(|| Event::ToolResults(ToolResults { results: results.into(), ..ToolResults::default() }));
     let request = (!parts.is_empty()).then(|| request(parts));
     Ok(results.into_iter().chain(request).collect())
 }
@@ -203,9 +204,9 @@ mod tests {
         let messages = conversation();
         let mut events: Vec<_> = history(&messages).iter().cloned().collect();
         let Event::ToolResults(round) = Arc::make_mut(&mut events[3]) else { panic!("{events:?}") };
-        round.results[0].content = vec![Part::text("gone")];
+        round.results[0].content = [Part::text("gone")].into();
         let Event::Response(answer) = Arc::make_mut(&mut events[4]) else { panic!("{events:?}") };
-        answer.content = vec![Part::text("T.")];
+        answer.content = [Part::text("T.")].into();
         let made = messages_of(&History::new(events)).unwrap();
         let mut wanted = messages;
         let Message::User { content } = &mut wanted[3] else { panic!("{wanted:?}") };
@@ -223,7 +224,7 @@ mod tests {
         let events = events_of(&Message::User { content }).unwrap();
         let [Event::ToolResults(round), Event::Request(request)] = &events[..] else { panic!("{events:?}") };
         assert_eq!((round.results[0].call_id.as_str(), &*round.results[0].text()), ("c1", "{\"cups\":2}"));
-        assert_eq!(request.content, [Part::text("So?")]);
+        assert_eq!(request.content, [Part::text("So?")].into());
     }
 
     #[test]

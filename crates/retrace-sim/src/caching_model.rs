@@ -260,8 +260,8 @@ mod tests {
         let plain = history([]);
         assert_eq!([ask(&plain), ask(&plain)], [None, Some(0)]);
         let mut hint = Part::text("go on, go on");
-        hint.marks.scope = Some("request".to_owned());
-        let hinted = Event::Request(Request { content: vec![hint], ..Request::default() });
+        hint.marks.set_scope("request");
+        let hinted = Event::Request(Request { content: [hint].into_iter().collect(), ..Request::default() });
         assert_eq!(ask(&history([hinted.clone()])), Some(10));
         let later = history([hinted].into_iter().chain(round("a", "1234")));
         assert_eq!(ask(&later), Some(10), "the hint is not sent again");

@@ -182,7 +182,7 @@ impl Shop {
             };
             noted |= session.is_some();
             let note = session.map(|session| {
-                let content = vec![Part::text(format!("Remember: session {session}")).pinned()];
+                let content = [Part::text(format!("Remember: session {session}")).pinned()].into();
                 Arc::new(Event::Request(Request { content, ..Request::default() }))
             });
             std::iter::once(Arc::clone(event)).chain(note)

@@ -31,7 +31,8 @@ pub(crate) fn shown<'a>(prompt: &Prompt<'a>) -> impl Iterator<Item = Shown<'a>> 
 pub(crate) fn respond(model: &str, prompt: &Prompt<'_>, content: Vec<Part>) -> Answer {
     let output = count_parts(&FourCharacters, &content);
     let usage = Usage { input_tokens: input_tokens(prompt).0, output_tokens: output.0, ..Usage::default() };
-    let response = Response { content, model: Some(model.to_owned()), usage: Some(usage), ..Response::default() };
+    let response =
+        Response { content: content.into(), model: Some(model.to_owned()), usage: Some(usage), ..Response::default() };
     Answer { response, sent: Some(prompt.history.sent_hash()) }
 }
 

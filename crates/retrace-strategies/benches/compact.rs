@@ -73,11 +73,11 @@ impl Case {
                 let call = call(i);
                 let result = Event::results([result(&call)]);
                 let usage = Usage { input_tokens: 100 + 200 * i as u64, output_tokens: 100, ..Usage::default() };
-                let content = vec![retrace_events::PartBody::ToolCall(call).into()];
+                let content = [retrace_events::PartBody::ToolCall(call).into()].into();
                 let response = Event::Response(Response { content, usage: Some(usage), ..Response::default() });
                 let pin = (per_round == 3).then(|| {
                     let part = Part::text(format!("{i} {}", "pin ".repeat(99))).pinned();
-                    Event::Request(Request { content: vec![part], ..Request::default() })
+                    Event::Request(Request { content: [part].into(), ..Request::default() })
                 });
                 [response, result].into_iter().chain(pin)
             })
@@ -195,7 +195,7 @@ impl Ask for Judge {
         let texts = prompt.history.events().flat_map(Event::content).filter_map(Part::as_text);
         let n_steps: usize = texts.map(|text| text.matches("<agent_step number=").count()).sum();
         let ratings: Vec<_> = (1..=n_steps).map(|number| format!("\"{number}\": [50, 50]")).collect();
-        let content = vec![Part::text(format!("{{{}}}", ratings.join(", ")))];
+        let content = [Part::text(format!("{{{}}}", ratings.join(", ")))].into();
         Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
     }
 }

@@ -8,7 +8,7 @@ use retrace_strategies::{AskModel, CompactContext, CompactError, Compacted, Stra
 
 fn main() -> Result<(), CompactError> {
     let task = vec![Part::text("Keep every item in stock."), Part::text("Never order twice.").pinned()];
-    let mut events = vec![Event::Request(Request { content: task, ..Request::default() })];
+    let mut events = vec![Event::Request(Request { content: task.into(), ..Request::default() })];
     for (id, name, text) in [("c1", "login", "session s-4821"), ("c2", "list", "tea, rice"), ("c3", "check", "rice: 0")]
     {
         let call = ToolCall::new(id, name, "{}");

@@ -145,7 +145,7 @@ pub(crate) fn pins(event: &Event) -> impl Iterator<Item = &Part> {
 }
 
 fn leads(part: &Part) -> bool {
-    is_system(part) || part.marks.pinned || part.marks.receipt.is_some()
+    is_system(part) || part.marks.pinned || part.marks.receipt().is_some()
 }
 
 fn is_system(part: &Part) -> bool {
@@ -153,7 +153,7 @@ fn is_system(part: &Part) -> bool {
 }
 
 fn request(content: Vec<Part>) -> Arc<Event> {
-    Arc::new(Event::Request(Request { content, ..Request::default() }))
+    Arc::new(Event::Request(Request { content: content.into(), ..Request::default() }))
 }
 
 #[cfg(test)]

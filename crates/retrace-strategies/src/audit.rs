@@ -293,8 +293,10 @@ mod tests {
         assert_eq!(audit.at(5, &after), Audited { needed: 3, lost: vec![lost] });
         assert_eq!(audit.at(5, &before), Audited { needed: 3, lost: vec![] });
         // Said by a summary, it can be found.
-        let summary =
-            Event::Summary(Summary { content: vec![retrace_events::Part::text("Use sess_42.")], ..Summary::default() });
+        let summary = Event::Summary(Summary {
+            content: [retrace_events::Part::text("Use sess_42.")].into(),
+            ..Summary::default()
+        });
         let told: Vec<_> = [Arc::new(summary)].into_iter().chain(after.iter().map(Arc::clone)).collect();
         assert_eq!(audit.at(5, &History::new(told)).lost, []);
         // After the last use nothing is needed.

@@ -10,13 +10,13 @@ const ORIGIN: &str = "summarizing";
 /// The line as a part of a summary.
 pub(crate) fn bridge() -> Part {
     let mut line = Part::text(LINE);
-    line.marks.origin = Some(ORIGIN.to_owned());
+    line.marks.set_origin(ORIGIN);
     line
 }
 
 /// Whether a part of a summary is the line, which no summarizer is shown.
 pub(crate) fn is_bridge(part: &Part) -> bool {
-    part.marks.origin.as_deref() == Some(ORIGIN)
+    part.marks.origin() == Some(ORIGIN)
 }
 
 /// The texts of a summary that its model wrote.

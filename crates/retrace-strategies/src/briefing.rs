@@ -93,10 +93,10 @@ fn of_request<'a>(event: usize, content: &'a [Part], elements: &mut Vec<Element<
             elements.push(Element { event, role: Role::User, text });
         }
     };
-    for part in content.iter().filter(|part| part.marks.scope.is_none() && !part.marks.kept) {
+    for part in content.iter().filter(|part| part.marks.scope().is_none() && !part.marks.kept) {
         match &part.body {
-            PartBody::Text(text) if part.marks.receipt.is_none() && !part.marks.pinned => run.push(text),
-            PartBody::Text(text) if part.marks.receipt.is_none() => {
+            PartBody::Text(text) if part.marks.receipt().is_none() && !part.marks.pinned => run.push(text),
+            PartBody::Text(text) if part.marks.receipt().is_none() => {
                 close(&mut run, elements);
                 elements.push(Element { event, role: Role::User, text: escape(text) });
             }

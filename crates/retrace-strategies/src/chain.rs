@@ -41,7 +41,7 @@ mod tests {
         let left = History::new([Arc::clone(before.get(1).unwrap())]);
         let told = |input_tokens| {
             let usage = Some(Usage { input_tokens, output_tokens: 7, ..Usage::default() });
-            Arc::new(Event::Response(Response { content: vec![Part::text("well")], usage, ..Response::default() }))
+            Arc::new(Event::Response(Response { content: [Part::text("well")].into(), usage, ..Response::default() }))
         };
         let added = [told(150), Arc::new(Event::request("go on")), told(90), told(0)];
         let input = |event: &Event| match event {

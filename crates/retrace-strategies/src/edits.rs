@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use retrace_events::{Event, History, Part, PartBody, Response, SmolStr, ToolCall, ToolResult, ToolResults};
+use retrace_events::{Event, Few, History, Part, PartBody, Response, SmolStr, ToolCall, ToolResult, ToolResults};
 
 /// A history of which some events are to be rewritten.
 ///
@@ -96,7 +96,7 @@ impl<T> InOrder<T> {
 }
 
 /// The items, of which those with an edit are made anew.
-fn rewritten<T: Clone, E>(items: &[T], mut edit: impl FnMut(usize) -> Option<E>, anew: impl Fn(&T, E) -> T) -> Vec<T> {
+fn rewritten<T: Clone, E>(items: &[T], mut edit: impl FnMut(usize) -> Option<E>, anew: impl Fn(&T, E) -> T) -> Few<T> {
     let items = items.iter().enumerate().map(|(index, item)| match edit(index) {
         Some(edit) => anew(item, edit),
         None => item.clone(),
@@ -123,7 +123,7 @@ pub(crate) fn blanked(result: &ToolResult, placeholder: &SmolStr) -> ToolResult 
     ToolResult {
         call_id: result.call_id.clone(),
         name: result.name.clone(),
-        content: vec![Part::text(placeholder.clone())],
+        content: [Part::text(placeholder.clone())].into(),
         outcome: result.outcome,
         error: result.error.clone(),
         outcome_from: result.outcome_from,
@@ -159,13 +159,11 @@ mod tests {
             extra
         };
         let text = Some("text".to_owned());
-        let marks = Marks {
-            pinned: true,
-            kept: true,
-            origin: text.clone(),
-            scope: text.clone(),
-            receipt: Some(raw("receipt")),
-        };
+        let mut marks = Marks::default();
+        (marks.pinned, marks.kept) = (true, true);
+        marks.set_origin("text");
+        marks.set_scope("text");
+        marks.set_receipt(raw("receipt"));
         let part = |body| Part { body, marks: marks.clone(), extra: extra("part") };
         let call = ToolCall { rebuilt: true, ..ToolCall::new("c1", "read", arguments) };
         let usage = Usage { input_tokens: 1, output_tokens: 2, extra: extra("usage"), ..Usage::default() };
@@ -177,13 +175,13 @@ mod tests {
             ..ToolResult::text_result(&call, Outcome::Error, content)
         };
         let response = Response {
-            content: vec![part(PartBody::Text("text".into())), part(PartBody::ToolCall(call))],
+            content: vec![part(PartBody::Text("text".into())), part(PartBody::ToolCall(call))].into(),
             model: text,
             usage: Some(usage),
             provider_data: Some(raw("data")),
             extra: extra("response"),
         };
-        let round = ToolResults { results: vec![result], extra: extra("results") };
+        let round = ToolResults { results: [result].into(), extra: extra("results") };
         History::from(vec![Event::Response(response), Event::ToolResults(round)])
     }
 

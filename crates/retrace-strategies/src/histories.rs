@@ -48,10 +48,11 @@ fn request_part() -> impl Strategy<Value = Part> {
 
 /// A text that a strategy made.
 fn made_part() -> impl Strategy<Value = Part> {
-    let receipt = Marks { receipt: Raw::of(&serde_json::json!({"events": 3})).ok(), ..Marks::default() };
-    let kept = Marks { kept: true, ..Marks::default() };
-    let warning =
-        Marks { origin: Some("limit_warner".to_owned()), scope: Some("request".to_owned()), ..Marks::default() };
+    let [mut receipt, mut kept, mut warning] = <[Marks; 3]>::default();
+    receipt.set_receipt(Raw::of(&serde_json::json!({"events": 3})).expect("it is JSON"));
+    kept.kept = true;
+    warning.set_origin("limit_warner");
+    warning.set_scope("request");
     (word(), prop::sample::select(vec![receipt, kept, warning]))
         .prop_map(|(text, marks)| Part { marks, ..Part::text(text) })
 }
@@ -70,7 +71,7 @@ fn result() -> impl Strategy<Value = ToolResult> {
     let outcome = prop_oneof![3 => Just(Outcome::Ok), 3 => Just(Outcome::Error), 1 => Just(Outcome::NotFound)];
     let content = prop::collection::vec(prop_oneof![4 => word().prop_map(Part::text), 1 => media()], 0..3);
     ("c[0-3]", "f|g", content, outcome).prop_map(|(id, name, content, outcome)| ToolResult {
-        content,
+        content: content.into(),
         error: outcome.is_blocked().then(|| "E".to_owned()),
         ..ToolResult::text_result(&ToolCall::new(id, name, ""), outcome, "")
     })
@@ -86,15 +87,15 @@ fn usage() -> impl Strategy<Value = Usage> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let request = |content| Event::Request(Request { content, ..Request::default() });
+    let request = |content: Vec<Part>| Event::Request(Request { content: content.into(), ..Request::default() });
     prop_oneof![
         4 => prop::collection::vec(request_part(), 0..3).prop_map(request),
         2 => made_part().prop_map(move |part| request(vec![part])),
         8 => (prop::collection::vec(response_part(), 0..4), prop::option::weighted(0.3, usage()))
-            .prop_map(|(content, usage)| Event::Response(Response { content, usage, ..Response::default() })),
+            .prop_map(|(content, usage)| Event::Response(Response { content: content.into(), usage, ..Response::default() })),
         8 => prop::collection::vec(result(), 0..4).prop_map(Event::results),
         2 => word().prop_map(|text| Event::Summary(Summary {
-            content: vec![Part::text(text)],
+            content: [Part::text(text)].into(),
             replaced: 2,
             ..Summary::default()
         })),

@@ -93,7 +93,7 @@ impl Ask for Notes<'_> {
         _model: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Response, CompactError>> {
         let question: String = prompt.history.events().flat_map(Event::content).filter_map(Part::as_text).collect();
-        let answer = Response { content: vec![Part::text((self.answer)(&question))], ..Response::default() };
+        let answer = Response { content: [Part::text((self.answer)(&question))].into(), ..Response::default() };
         self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(question);
         Box::pin(std::future::ready(Ok(answer)))
     }
@@ -199,7 +199,7 @@ fn nothing_vanishes(
 /// Whether a strategy put it there: a receipt, a warning, a line in front of a summary, or a copy of what an earlier pass
 /// showed to the model.
 fn is_note(part: &Part) -> bool {
-    part.marks.receipt.is_some() || part.marks.kept || part.is_request_scoped() || is_bridge(part)
+    part.marks.receipt().is_some() || part.marks.kept || part.is_request_scoped() || is_bridge(part)
 }
 
 fn is_summary(event: &Event) -> bool {
@@ -372,8 +372,10 @@ mod tests {
     #[test]
     fn a_broken_law_is_named() {
         let call = ToolCall::new("c1", "read", "{}");
-        let head =
-            Request { content: vec![Part::system("be brief"), Part::text("pin").pinned()], ..Request::default() };
+        let head = Request {
+            content: vec![Part::system("be brief"), Part::text("pin").pinned()].into(),
+            ..Request::default()
+        };
         let history = History::from(vec![
             Event::Request(head),
             Event::calls([call.clone()]),

@@ -121,8 +121,8 @@ impl LimitWarner {
         counter: &dyn TokenCounter,
     ) -> Option<String> {
         let newest = history.events().rev().find(|event| event.counts())?;
-        let has_warned = !newest.content().is_empty()
-            && newest.content().iter().all(|part| part.marks.origin.as_deref() == Some(ORIGIN));
+        let has_warned =
+            !newest.content().is_empty() && newest.content().iter().all(|part| part.marks.origin() == Some(ORIGIN));
         if matches!(newest, Event::Response(_)) || has_warned {
             return None;
         }
@@ -213,10 +213,10 @@ impl Strategy for LimitWarner {
     ) -> BoxFuture<'a, Result<Compacted, CompactError>> {
         let compacted = self.warning(history, cx.run, cx.window, cx.counter).map_or(Compacted::Unchanged, |text| {
             let mut part = Part::text(text);
-            part.marks.origin = Some(ORIGIN.to_owned());
-            part.marks.scope = Some("request".to_owned());
+            part.marks.set_origin(ORIGIN);
+            part.marks.set_scope("request");
             let mut warned = history.clone();
-            warned.push(Event::Request(Request { content: vec![part], ..Request::default() }));
+            warned.push(Event::Request(Request { content: [part].into(), ..Request::default() }));
             Compacted::Changed(warned)
         });
         Box::pin(std::future::ready(Ok(compacted)))

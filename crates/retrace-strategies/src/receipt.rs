@@ -27,14 +27,16 @@ pub(crate) fn receipt<'a>(
     let tokens = counter.tokens(count_units(counter, removed)).0;
     let note = format!("[compaction: {events} earlier events, about {tokens} tokens, were {how} here]");
     let mut part = Part::text(note);
-    part.marks.receipt = Raw::of(&Receipt { events, tokens, how: how.to_owned() }).ok();
-    Arc::new(Event::Request(Request { content: vec![part], ..Request::default() }))
+    if let Ok(receipt) = Raw::of(&Receipt { events, tokens, how: how.to_owned() }) {
+        part.marks.set_receipt(receipt);
+    }
+    Arc::new(Event::Request(Request { content: [part].into(), ..Request::default() }))
 }
 
 /// Whether an event holds nothing but receipts.
 pub(crate) fn is_receipt(event: &Event) -> bool {
     matches!(event, Event::Request(Request { content, .. })
-        if !content.is_empty() && content.iter().all(|part| part.marks.receipt.is_some()))
+        if !content.is_empty() && content.iter().all(|part| part.marks.receipt().is_some()))
 }
 
 /// The receipts of a history in events that another does not share. A mark that says something else is a receipt of
@@ -43,7 +45,7 @@ pub(crate) fn new_receipts(before: &History, after: &History) -> Vec<Receipt> {
     let is_new = |event: &&Arc<Event>| !before.iter().any(|old| Arc::ptr_eq(old, event));
     let of_event = |event: &Arc<Event>| match &**event {
         Event::Request(request) => {
-            request.content.iter().filter_map(|part| part.marks.receipt.as_ref()?.read().ok()).collect()
+            request.content.iter().filter_map(|part| part.marks.receipt()?.read().ok()).collect()
         }
         _ => Vec::new(),
     };
@@ -59,8 +61,8 @@ mod tests {
     #[test]
     fn what_says_something_else_is_no_receipt_of_ours() {
         let mut foreign = Part::text("much was here");
-        foreign.marks.receipt = Raw::of(&serde_json::json!({"bytes": 4})).ok();
-        let foreign = Event::Request(Request { content: vec![foreign], ..Request::default() });
+        foreign.marks.set_receipt(Raw::of(&serde_json::json!({"bytes": 4})).expect("it is JSON"));
+        let foreign = Event::Request(Request { content: [foreign].into(), ..Request::default() });
         let ours = receipt("dropped", [Event::request("12345678")].iter(), &FourCharacters);
         let after = History::new(vec![Arc::new(foreign), ours]);
         let found = new_receipts(&History::from(Vec::new()), &after);

@@ -221,7 +221,7 @@ impl RelevanceCompaction {
             let (earlier, mut others): (Vec<_>, Vec<_>) = head.into_iter().partition(|event| is_summary(event));
             let content = summary(summarizer, &earlier, told, cx).await?;
             let replaced = (n_told + earlier.len()) as u64;
-            others.push(Arc::new(Event::Summary(Summary { content, replaced, ..Summary::default() })));
+            others.push(Arc::new(Event::Summary(Summary { content: content.into(), replaced, ..Summary::default() })));
             head = others;
         }
         rest.extend(layout.tail.iter().cloned());

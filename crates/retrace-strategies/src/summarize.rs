@@ -54,7 +54,7 @@ impl Summarize {
         if text.is_empty() {
             return Err(CompactError::EmptySummary);
         }
-        let summary = Event::Summary(Summary { content: vec![Part::text(text)], replaced, ..Summary::default() });
+        let summary = Event::Summary(Summary { content: [Part::text(text)].into(), replaced, ..Summary::default() });
         Ok(Compacted::Changed(keep_from(history, cut, Some(summary))))
     }
 }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn prompts_and_pins_alone_are_not_summarized() {
-        let request = |part: Part| Event::Request(Request { content: vec![part], ..Request::default() });
+        let request = |part: Part| Event::Request(Request { content: [part].into(), ..Request::default() });
         let prompt = |text: &str| request(Part::system(text));
         let pin = request(Part::text("id 7").pinned());
         for events in [vec![prompt("be brief"), prompt("be kind")], vec![prompt("be brief"), pin, Event::answer("one")]]

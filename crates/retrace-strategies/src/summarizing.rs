@@ -151,7 +151,7 @@ impl SummarizingCompaction {
         let replaced = (n_cut.count() + n_updated) as u64;
 
         let mut head: Vec<Arc<Event>> = first.and_then(|first| self.task(history, first)).into_iter().collect();
-        let summary = Summary { content, replaced, ..Summary::default() };
+        let summary = Summary { content: content.into(), replaced, ..Summary::default() };
         head.push(Arc::new(Event::Summary(summary)));
         if self.receipts {
             let cut_off = history.events().take(cut).filter(|event| !is_receipt(event));
@@ -206,7 +206,7 @@ impl SummarizingCompaction {
     fn task(&self, history: &History, first: usize) -> Option<Arc<Event>> {
         let event = history.get(first)?;
         let prompts = leading_at(history, first);
-        let is_elsewhere = |part: &Part| is_among(part, &prompts) || part.marks.receipt.is_some();
+        let is_elsewhere = |part: &Part| is_among(part, &prompts) || part.marks.receipt().is_some();
         let Event::Request(request) = &**event else { return None };
         if !request.content.iter().any(is_elsewhere) {
             return Some(Arc::clone(event));
@@ -248,7 +248,7 @@ impl SummarizingCompaction {
             }
             content.push(copy);
         }
-        Event::Request(Request { content, ..Request::default() })
+        Event::Request(Request { content: content.into(), ..Request::default() })
     }
 }
 
@@ -256,7 +256,7 @@ impl SummarizingCompaction {
 fn stays(event: &Event) -> bool {
     let is_old = |part: &Part| {
         let marks = &part.marks;
-        let is_noted = marks.pinned || marks.receipt.is_some() || marks.kept || part.is_request_scoped();
+        let is_noted = marks.pinned || marks.receipt().is_some() || marks.kept || part.is_request_scoped();
         is_noted || matches!(part.body, PartBody::System(_))
     };
     match event {
@@ -399,10 +399,10 @@ mod tests {
 
     #[test]
     fn a_summary_that_only_a_warning_follows_is_the_newest_event() {
-        let newest = Event::Summary(Summary { content: vec![Part::text("notes")], ..Summary::default() });
+        let newest = Event::Summary(Summary { content: [Part::text("notes")].into(), ..Summary::default() });
         let mut warning = Part::text("hurry");
-        warning.marks.scope = Some("request".to_owned());
-        let warning = Event::Request(Request { content: vec![warning], ..Request::default() });
+        warning.marks.set_scope("request");
+        let warning = Event::Request(Request { content: [warning].into(), ..Request::default() });
         let history = History::from(vec![Event::request("go"), Event::answer("one"), newest.clone(), warning]);
         let ask = AskModel(ScriptedModel::new([Step::from("more notes")]));
         let compacted = pollster::block_on(strategy().compact(&history, &mut CompactContext::new(&ask, 0))).unwrap();
@@ -413,9 +413,9 @@ mod tests {
     #[test]
     fn a_warning_ahead_of_the_cut_is_nothing_new() {
         let mut warning = Part::text("hurry");
-        warning.marks.scope = Some("request".to_owned());
-        let summary = Event::Summary(Summary { content: vec![Part::text("notes")], ..Summary::default() });
-        let warning = Event::Request(Request { content: vec![warning], ..Request::default() });
+        warning.marks.set_scope("request");
+        let summary = Event::Summary(Summary { content: [Part::text("notes")].into(), ..Summary::default() });
+        let warning = Event::Request(Request { content: [warning].into(), ..Request::default() });
         let history = History::from(vec![summary, warning, Event::request("go on")]);
         let compacted = pollster::block_on(strategy().compact(&history, &mut CompactContext::without_model()));
         assert_eq!(compacted, Ok(Compacted::Unchanged));

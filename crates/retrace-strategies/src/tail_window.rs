@@ -62,14 +62,14 @@ mod tests {
 
     #[test]
     fn pins_and_leading_prompts_come_back_and_a_second_pass_leaves_them() {
-        let content = vec![Part::system("be brief"), Part::text("never push").pinned(), Part::text("the task")];
+        let content = vec![Part::system("be brief"), Part::text("never push").pinned(), Part::text("the task")].into();
         let head = Event::Request(Request { content, ..Request::default() });
         let history = History::from(vec![head, Event::answer("one"), Event::request("two"), Event::answer("three")]);
         let compact = |history: &History| {
             pollster::block_on(TailWindow::new(2).compact(history, &mut CompactContext::without_model())).unwrap()
         };
         let Compacted::Changed(kept) = compact(&history) else { panic!("nothing was cut") };
-        let request = |part| Event::Request(Request { content: vec![part], ..Request::default() });
+        let request = |part| Event::Request(Request { content: [part].into(), ..Request::default() });
         let wanted = vec![
             request(Part::system("be brief")),
             request(Part::text("never push").pinned()),

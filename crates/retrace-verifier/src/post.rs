@@ -51,15 +51,15 @@ mod tests {
 
     /// What may stand between two rounds.
     fn between() -> impl Strategy<Value = Event> {
-        let summary = Summary { content: vec![Part::text("so far")], replaced: 2, extra: Extra::default() };
+        let summary = Summary { content: [Part::text("so far")].into(), replaced: 2, extra: Extra::default() };
         let usage =
             UsageEvent { kind: "chat".to_owned(), usage: Usage::default(), model: None, extra: Extra::default() };
-        let pinned = Request { content: vec![Part::text("never push").pinned()], ..Request::default() };
+        let pinned = Request { content: [Part::text("never push").pinned()].into(), ..Request::default() };
         prop_oneof![
             Just(Event::request("go on")),
             Just(Event::answer("well")),
             Just(Event::Request(pinned)),
-            Just(Event::Request(Request { content: vec![Part::system("be brief")], ..Request::default() })),
+            Just(Event::Request(Request { content: [Part::system("be brief")].into(), ..Request::default() })),
             Just(warning()),
             Just(Event::Summary(summary)),
             Just(Event::Usage(usage)),
@@ -128,14 +128,14 @@ mod tests {
 
     fn warning() -> Event {
         let mut part = Part::text("wrap up");
-        part.marks.scope = Some("request".to_owned());
-        Event::Request(Request { content: vec![part], ..Request::default() })
+        part.marks.set_scope("request");
+        Event::Request(Request { content: [part].into(), ..Request::default() })
     }
 
     #[test]
     fn the_task_is_kept_by_its_words_a_pin_or_a_summary() {
         let task = || Event::request("go");
-        let pinned = Event::Request(Request { content: vec![Part::text("go").pinned()], ..Request::default() });
+        let pinned = Event::Request(Request { content: [Part::text("go").pinned()].into(), ..Request::default() });
         let summary = Event::Summary(retrace_events::Summary::default());
         let loses = |before: Vec<Event>, after: Vec<Event>| loses_task(&History::from(before), &History::from(after));
         let rest = || results(Outcome::Ok, "text");

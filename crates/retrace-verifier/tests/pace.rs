@@ -27,7 +27,8 @@ impl Model for Ready {
         let text: usize =
             prompt.history.events().flat_map(Event::content).filter_map(Part::as_text).map(str::len).sum();
         let usage = Usage { input_tokens: text as u64 / 4, output_tokens: self.n_output, ..Usage::default() };
-        let response = Response { content: vec![Part::text("done")], usage: Some(usage), ..Response::default() };
+        let response =
+            Response { content: [Part::text("done")].into_iter().collect(), usage: Some(usage), ..Response::default() };
         Box::pin(std::future::ready(Ok(response.into())))
     }
 }

@@ -75,7 +75,7 @@ impl Model for Counting {
         } else {
             vec![PartBody::ToolCall(ToolCall::new("c", "count", "{}")).into()]
         };
-        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
+        Box::pin(std::future::ready(Ok(Response { content: content.into(), ..Response::default() }.into())))
     }
 }
 

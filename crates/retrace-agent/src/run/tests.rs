@@ -188,7 +188,7 @@ impl Model for Panicking {
 
     fn respond<'a>(&'a self, _: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
         assert!(self.0.fetch_add(1, Ordering::Relaxed) < 2, "no idea");
-        let content = vec![retrace_events::PartBody::ToolCall(call("work")).into()];
+        let content = [retrace_events::PartBody::ToolCall(call("work")).into()].into();
         Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
     }
 }
@@ -295,7 +295,7 @@ fn a_live_run_ends_at_its_limits_and_says_which() {
 
 #[test]
 fn summary_calls_count_toward_the_limits_of_a_live_run() {
-    let summary = || Response { content: vec![Part::text("so far, so good")], ..Response::default() };
+    let summary = || Response { content: [Part::text("so far, so good")].into(), ..Response::default() };
     // The loop asks for an answer, then for a summary before each further answer; the last call is kept for an answer.
     let script = vec![calls(&["work"]), summary().into(), calls(&["work"]), calls(&["work"])];
     let (model, ran) = (ScriptedModel::new(script), Arc::default());
@@ -310,7 +310,7 @@ fn summary_calls_count_toward_the_limits_of_a_live_run() {
 #[test]
 fn a_run_goes_on_where_a_compaction_fails_and_what_it_cost_is_an_event_of_the_run() {
     let spent = |text: &str, input_tokens| Response {
-        content: vec![Part::text(text)],
+        content: [Part::text(text)].into(),
         usage: Some(Usage { input_tokens, ..Usage::default() }),
         ..Response::default()
     };
@@ -339,7 +339,7 @@ fn each_call_costs_what_the_model_costs_that_was_asked() {
     let spent = |content: Vec<Part>, input_tokens| {
         let usage =
             Usage { input_tokens, output_tokens: 1, cache_read_tokens: Some(input_tokens / 2), ..Usage::default() };
-        Step::from(Response { content, usage: Some(usage), ..Response::default() })
+        Step::from(Response { content: content.into(), usage: Some(usage), ..Response::default() })
     };
     let work = || vec![Part::from(retrace_events::PartBody::ToolCall(call("work")))];
     let run_with = |own: Option<Prices>, other: Option<Prices>| {
@@ -503,7 +503,7 @@ impl Agent for Reporting {
                 let content =
                     ["plan", "work", "wrok"].map(|name| retrace_events::PartBody::ToolCall(call(name)).into());
                 let usage = Some(Usage { input_tokens: 10, output_tokens: 1, ..Usage::default() });
-                let response = Response { content: content.into(), usage, ..Response::default() };
+                let response = Response { content: Vec::from(content).into(), usage, ..Response::default() };
                 let sent = Some(history.sent_hash());
                 cx.report(&response, sent).await?;
                 history.push(Event::Response(response));

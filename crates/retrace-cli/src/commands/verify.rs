@@ -40,7 +40,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
         let verifier = verifier.stopped_by(&signal);
         let outcome = match &folder {
             Some(folder) => verify_in(verifier, folder).await.map(Outcome::Kept),
-            None => verify(verifier).await.map(Outcome::InMemory),
+            None => verify(verifier).await.map(|verification| Outcome::InMemory(Box::new(verification))),
         };
         Ok((outcome?, cassettes.finish()))
     })?;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
 
 /// What came of a verification.
 enum Outcome {
-    InMemory(Verification),
+    InMemory(Box<Verification>),
     /// It is in its folder, and may have stopped before its end.
     Kept(Option<Stop>),
 }
@@ -58,7 +58,7 @@ enum Outcome {
 impl Outcome {
     fn report(self, args: &VerifyArgs, folder: Option<&RunFolder>) -> Result<Exit> {
         let (stop, RunFolder { path, .. }) = match (self, folder) {
-            (Self::InMemory(verification), _) => return output::report(verification, &args.output),
+            (Self::InMemory(verification), _) => return output::report(*verification, &args.output),
             (Self::Kept(stop), Some(folder)) => (stop, folder),
             (Self::Kept(_), None) => return Ok(Exit::CouldNotRun),
         };

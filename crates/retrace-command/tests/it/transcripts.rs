@@ -39,7 +39,7 @@ fn every_line_of_a_transcript_is_a_message() {
 
 fn spent(text: &str, input_tokens: u64, output_tokens: u64) -> Step {
     let usage = Some(Usage { input_tokens, output_tokens, ..Usage::default() });
-    Response { content: vec![Part::text(text)], usage, ..Response::default() }.into()
+    Response { content: [Part::text(text)].into(), usage, ..Response::default() }.into()
 }
 
 #[test]

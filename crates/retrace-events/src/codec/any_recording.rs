@@ -8,6 +8,7 @@ use proptest::sample::select;
 use crate::event::{
     Event, Outcome, OutcomeSource, Request, Response, Summary, ToolResult, ToolResults, Usage, UsageEvent,
 };
+use crate::few::Few;
 use crate::part::{Marks, Media, MediaKind, MediaSource, Part, PartBody, Thinking, ToolCall};
 use crate::raw::{Extra, Raw};
 use crate::recording::{Header, Recording, ToolSpec};
@@ -99,8 +100,8 @@ fn event() -> impl Strategy<Value = Event> {
             Event::Response(Response { content, model, usage, provider_data, extra })
         },
     );
-    let results =
-        (vec(result(), 0..3), extra()).prop_map(|(results, extra)| Event::ToolResults(ToolResults { results, extra }));
+    let results = (vec(result(), 0..3), extra())
+        .prop_map(|(results, extra)| Event::ToolResults(ToolResults { results: results.into(), extra }));
     let summary = (content(plain()), any::<u64>(), extra())
         .prop_map(|(content, replaced, extra)| Event::Summary(Summary { content, replaced, extra }));
     let usage = (text(), usage(), option::of(text()), extra())
@@ -139,12 +140,20 @@ fn result() -> impl Strategy<Value = ToolResult> {
     )
 }
 
-fn content(body: impl Strategy<Value = PartBody>) -> impl Strategy<Value = Vec<Part>> {
+fn content(body: impl Strategy<Value = PartBody>) -> impl Strategy<Value = Few<Part>> {
     let receipt = option::of(raw().prop_filter("null is no receipt", |raw| raw.get() != "null"));
-    let marks = (any::<bool>(), any::<bool>(), option::of(text()), option::of(text()), receipt)
-        .prop_map(|(pinned, kept, origin, scope, receipt)| Marks { pinned, kept, origin, scope, receipt });
+    let marks = (any::<bool>(), any::<bool>(), option::of(text()), option::of(text()), receipt).prop_map(
+        |(pinned, kept, origin, scope, receipt)| {
+            let mut marks = Marks::default();
+            (marks.pinned, marks.kept) = (pinned, kept);
+            origin.into_iter().for_each(|origin| marks.set_origin(origin));
+            scope.into_iter().for_each(|scope| marks.set_scope(scope));
+            receipt.into_iter().for_each(|receipt| marks.set_receipt(receipt));
+            marks
+        },
+    );
     let marks = prop_oneof![Just(Marks::default()), marks];
-    vec((body, marks, extra()).prop_map(|(body, marks, extra)| Part { body, marks, extra }), 0..3)
+    vec((body, marks, extra()).prop_map(|(body, marks, extra)| Part { body, marks, extra }), 0..3).prop_map(Few::from)
 }
 
 fn plain() -> impl Strategy<Value = PartBody> {

@@ -9,6 +9,7 @@ use super::fields::{Fields, List, Nullable, Object, Trail, keep, once, once_with
 use crate::event::{
     Event, Outcome, OutcomeSource, Request, Response, Summary, ToolResult, ToolResults, Usage, UsageEvent,
 };
+use crate::few::Few;
 use crate::part::{Marks, Media, MediaKind, MediaSource, Part, PartBody, Thinking, ToolCall};
 use crate::raw::{Extra, Raw};
 use crate::recording::{FORMAT_VERSION, Header, ToolSpec};
@@ -83,8 +84,8 @@ enum EventKind {
 
 pub(super) struct EventFields {
     event: EventKind,
-    content: Option<Vec<Part>>,
-    results: Option<Vec<ToolResult>>,
+    content: Option<Few<Part>>,
+    results: Option<Few<ToolResult>>,
     kind: Option<String>,
     model: Option<Option<String>>,
     usage: Option<Option<Usage>>,
@@ -177,25 +178,25 @@ impl Fields for EventFields {
 struct Content<'t>(Place, &'t Trail);
 
 impl<'de> DeserializeSeed<'de> for Content<'_> {
-    type Value = Vec<Part>;
+    type Value = Few<Part>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Part>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Few<Part>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Content<'_> {
-    type Value = Vec<Part>;
+    type Value = Few<Part>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string or a list of parts")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<Part>, E> {
-        Ok(vec![Part::text(text)])
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Few<Part>, E> {
+        Ok([Part::text(text)].into())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<Part>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Few<Part>, A::Error> {
         List(Object::<PartFields>::typed(self.0, self.1)).visit_seq(seq)
     }
 }
@@ -316,14 +317,18 @@ impl Fields for PartFields {
                 rebuilt: self.rebuilt.unwrap_or(false),
             }),
         };
-        let marks = Marks {
-            pinned: self.pinned.unwrap_or(false),
-            kept: self.kept.unwrap_or(false),
-            origin: self.origin.flatten(),
-            scope: self.scope.flatten(),
-            receipt: self.receipt.flatten(),
-        };
-        let part = Part { body, marks, extra: self.extra };
+        let mut part = Part { body, marks: Marks::default(), extra: self.extra };
+        part.marks.pinned = self.pinned.unwrap_or(false);
+        part.marks.kept = self.kept.unwrap_or(false);
+        if let Some(origin) = self.origin.flatten() {
+            part.marks.set_origin(origin);
+        }
+        if let Some(scope) = self.scope.flatten() {
+            part.marks.set_scope(scope);
+        }
+        if let Some(receipt) = self.receipt.flatten() {
+            part.marks.set_receipt(receipt);
+        }
         if !self.place.admits(&part.body) {
             return Err(E::custom(format_args!("a `{}` part does not belong in {}", part.kind(), self.place.as_str())));
         }
@@ -335,7 +340,7 @@ impl Fields for PartFields {
 struct ResultFields {
     call_id: Option<SmolStr>,
     name: Option<SmolStr>,
-    content: Option<Vec<Part>>,
+    content: Option<Few<Part>>,
     outcome: Option<Outcome>,
     error: Option<Option<String>>,
     outcome_from: Option<Option<OutcomeSource>>,
@@ -425,7 +430,7 @@ pub(super) struct HeaderFields {
     task: Option<Option<String>>,
     instructions: Option<Option<String>>,
     model: Option<Option<String>>,
-    tools: Option<Option<Vec<ToolSpec>>>,
+    tools: Option<Option<Few<ToolSpec>>>,
     extra: Extra,
 }
 
@@ -467,7 +472,7 @@ impl Fields for HeaderFields {
             task: self.task.flatten(),
             instructions: self.instructions.flatten(),
             model: self.model.flatten(),
-            tools: self.tools.flatten().unwrap_or_default(),
+            tools: self.tools.flatten().unwrap_or_default().into_vec(),
             extra: self.extra,
         })
     }

@@ -24,7 +24,7 @@ impl Serialize for Event {
                 &response.extra
             }
             Self::ToolResults(round) => {
-                map.serialize_entry("results", &round.results)?;
+                map.serialize_entry("results", &round.results[..])?;
                 &round.extra
             }
             Self::Summary(summary) => {
@@ -81,12 +81,12 @@ impl Serialize for Part {
                 optional(&mut map, "rebuilt", call.rebuilt.then_some(&true))?;
             }
         }
-        let Marks { pinned, kept, origin, scope, receipt } = &self.marks;
-        optional(&mut map, "pinned", pinned.then_some(&true))?;
-        optional(&mut map, "kept", kept.then_some(&true))?;
-        optional(&mut map, "origin", origin.as_ref())?;
-        optional(&mut map, "scope", scope.as_ref())?;
-        optional(&mut map, "receipt", receipt.as_ref())?;
+        let marks = &self.marks;
+        optional(&mut map, "pinned", marks.pinned.then_some(&true))?;
+        optional(&mut map, "kept", marks.kept.then_some(&true))?;
+        optional(&mut map, "origin", marks.origin().as_ref())?;
+        optional(&mut map, "scope", marks.scope().as_ref())?;
+        optional(&mut map, "receipt", marks.receipt())?;
         finish(map, &self.extra)
     }
 }

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
+use crate::few::Few;
 use crate::raw::{Extra, Raw};
 
 /// Collects the fields of one object; an unknown field goes to its extras.
@@ -140,23 +141,22 @@ impl<'de, F: Fields> DeserializeSeed<'de> for Field<'_, F> {
 pub(super) struct List<'t, F: Fields>(pub(super) Object<'t, F>);
 
 impl<'de, F: Fields> DeserializeSeed<'de> for List<'_, F> {
-    type Value = Vec<F::Output>;
+    type Value = Few<F::Output>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<F::Output>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Few<F::Output>, D::Error> {
         deserializer.deserialize_seq(self)
     }
 }
 
 impl<'de, F: Fields> Visitor<'de> for List<'_, F> {
-    type Value = Vec<F::Output>;
+    type Value = Few<F::Output>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<F::Output>, A::Error> {
-        // Most lists of a recording have one item, and room for four is what a list would take of itself.
-        let mut items = Vec::with_capacity(1);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Few<F::Output>, A::Error> {
+        let mut items = Few::new();
         loop {
             let item = seq.next_element_seed(self.0);
             match self.0.trail.through(format_args!("[{}]", items.len()), item)? {

@@ -43,13 +43,13 @@ pub(super) fn read(value: &RawValue, place: Place, findings: &mut Vec<Finding>) 
         findings.push(Finding::new(message.place.clone(), FindingKind::EmptyMessage));
     }
     Ok(match writer {
-        Writer::System => Message::System(Request { content, extra: message.rest() }),
-        Writer::User => Message::Request(Request { content, extra: message.rest() }),
+        Writer::System => Message::System(Request { content: content.into(), extra: message.rest() }),
+        Writer::User => Message::Request(Request { content: content.into(), extra: message.rest() }),
         Writer::Assistant => Message::Response(response(message, content, findings)?),
         Writer::Tool => Message::Result(ToolResult {
             call_id: message.take_text("tool_call_id")?.unwrap_or_default().into(),
             name: message.take_text("name")?.unwrap_or_default().into(),
-            content,
+            content: content.into(),
             outcome: Outcome::Ok,
             error: None,
             outcome_from: Some(OutcomeSource::Unknown),
@@ -95,7 +95,7 @@ fn response(
     if usage.is_some() {
         message.take("usage");
     }
-    Ok(Response { content, model, usage, provider_data: None, extra: message.rest() })
+    Ok(Response { content: content.into(), model, usage, provider_data: None, extra: message.rest() })
 }
 
 /// Reads an element of `tool_calls`: a call of a function, or of a tool that takes any text.

@@ -136,7 +136,7 @@ impl<T: Copy> Seen<T> {
 
 /// An event as it is sent, as canonical JSON: without what no provider is sent, such as marks and usage.
 fn event_text(sent: SentEvent<'_>) -> String {
-    let parts = || sent.parts().map(bare).collect::<Vec<_>>();
+    let parts = || sent.parts().map(bare).collect();
     json(&match sent.event {
         Event::Request(_) => Event::Request(Request { content: parts(), ..Request::default() }),
         Event::Summary(_) => Event::Summary(Summary { content: parts(), ..Summary::default() }),

@@ -32,7 +32,7 @@ pub(super) enum Line {
     /// number is that and the second, and so on. Number 0 is the empty history.
     History { first: u32, after: u32, events: Vec<u32> },
     /// A request and what came of it.
-    Answer(AnswerLine),
+    Answer(Box<AnswerLine>),
 }
 
 /// What is known of a model.

@@ -227,7 +227,8 @@ impl Tape {
                     history = self.index.add_longer(history, event);
                 }
             }
-            Line::Answer(AnswerLine { model, seed, instructions, tools, history, outcome }) => {
+            Line::Answer(answer) => {
+                let AnswerLine { model, seed, instructions, tools, history, outcome } = *answer;
                 let Some(model) = self.models.get_index_of(&model) else {
                     return Err(CassetteFlaw::Unknown { what: "model", name: quoted(&model) });
                 };

@@ -142,7 +142,8 @@ impl Tape {
         let events = self.seen.events(prompt.history, number);
         let history = self.history(&events, &mut lines);
         let model = model.to_owned();
-        lines.push(Line::Answer(AnswerLine { model, seed: prompt.seed, instructions, tools, history, outcome }));
+        let answer = AnswerLine { model, seed: prompt.seed, instructions, tools, history, outcome };
+        lines.push(Line::Answer(Box::new(answer)));
         self.keep(&lines);
     }
 

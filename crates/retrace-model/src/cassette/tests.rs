@@ -75,8 +75,8 @@ fn call(arguments: &str) -> ToolCall {
 fn pool() -> Vec<Arc<Event>> {
     let scoped = {
         let mut part = Part::text("wrap up");
-        part.marks.scope = Some("request".to_owned());
-        Event::Request(Request { content: vec![Part::text("a"), part], ..Request::default() })
+        part.marks.set_scope("request");
+        Event::Request(Request { content: vec![Part::text("a"), part].into(), ..Request::default() })
     };
     let media = Media {
         kind: MediaKind::Image,
@@ -88,14 +88,14 @@ fn pool() -> Vec<Arc<Event>> {
         Event::request("go on"),
         scoped,
         Event::Request(Request {
-            content: vec![Part::system("be brief"), PartBody::Media(media).into()],
+            content: vec![Part::system("be brief"), PartBody::Media(media).into()].into(),
             ..Request::default()
         }),
         Event::answer("done"),
         Event::calls([call("{\"b\": 1, \"a\": 2}"), call("not json \u{1b}")]),
         Event::results([ToolResult::text_result(&call(""), Outcome::Ok, "é店\n")]),
         Event::results([ToolResult::text_result(&call(""), Outcome::Error, "é店\n")]),
-        Event::Summary(Summary { content: vec![Part::text("so far")], replaced: 3, extra: Extra::default() }),
+        Event::Summary(Summary { content: [Part::text("so far")].into(), replaced: 3, extra: Extra::default() }),
         Event::Usage(usage),
     ];
     events.map(Arc::new).to_vec()
@@ -121,7 +121,7 @@ fn question() -> impl Strategy<Value = Question> {
 fn outcome() -> impl Strategy<Value = Result<Response, ModelError>> {
     let thinking = Thinking { text: "hm".to_owned(), signature: Some("s1g".to_owned()) };
     let full = Response {
-        content: vec![PartBody::Thinking(thinking).into(), PartBody::ToolCall(call("{ \"b\" : 1.0 }")).into()],
+        content: vec![PartBody::Thinking(thinking).into(), PartBody::ToolCall(call("{ \"b\" : 1.0 }")).into()].into(),
         model: Some("m-1".to_owned()),
         usage: Some(Usage { input_tokens: 7, cache_read_tokens: Some(3), ..Usage::default() }),
         provider_data: Some(Raw::of(&["opaque", "\u{2028}"]).unwrap()),
@@ -130,7 +130,7 @@ fn outcome() -> impl Strategy<Value = Result<Response, ModelError>> {
     let message = || ".{0,9}".prop_map(String::from);
     let wait = || any::<Option<Duration>>();
     prop_oneof![
-        4 => message().prop_map(|text| Ok(Response { content: vec![Part::text(text)], ..Response::default() })),
+        4 => message().prop_map(|text| Ok(Response { content: [Part::text(text)].into(), ..Response::default() })),
         2 => Just(Ok(full)),
         1 => (message(), wait()).prop_map(|(message, retry_after)| Err(ModelError::RateLimited { message, retry_after })),
         1 => (message(), wait()).prop_map(|(message, retry_after)| Err(ModelError::Unavailable { message, retry_after })),
@@ -328,12 +328,12 @@ fn what_no_provider_is_sent_makes_no_other_request() {
         let mut call = call(if marks { "{ \"a\" : 1 , \"b\" : 2 }" } else { "{\"b\":2,\"a\":1}" });
         call.rebuilt = marks;
         let response = Response {
-            content: vec![PartBody::ToolCall(call).into()],
+            content: [PartBody::ToolCall(call).into()].into(),
             usage: marks.then(Usage::default),
             model: marks.then(|| "m-1".to_owned()),
             ..Response::default()
         };
-        let request = Request { content: vec![part], ..Request::default() };
+        let request = Request { content: [part].into(), ..Request::default() };
         History::from(vec![Event::Request(request), Event::Response(response)])
     };
     let tool =

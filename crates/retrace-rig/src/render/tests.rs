@@ -26,7 +26,7 @@ fn any_events(with_media: bool) -> impl Strategy<Value = Vec<Event>> {
     let thinking = prop::option::of(Just("sig".to_owned()))
         .prop_map(|signature| PartBody::Thinking(Thinking { text: "hm".to_owned(), signature }).into());
     let scoped = text().prop_map(|mut part| {
-        part.marks.scope = Some("request".to_owned());
+        part.marks.set_scope("request");
         part
     });
     let media = {
@@ -47,23 +47,23 @@ fn any_events(with_media: bool) -> impl Strategy<Value = Vec<Event>> {
     let response =
         vec(prop_oneof![6 => call.prop_map(|call| PartBody::ToolCall(call).into()), 2 => text(), 2 => thinking, 1 => scoped], 0..4)
             .prop_map(|content| {
-                Event::Response(Response { content, model: Some("any".to_owned()), ..Response::default() })
+                Event::Response(Response { content: content.into(), model: Some("any".to_owned()), ..Response::default() })
             });
     let result =
         (id(), tool(), select(vec![Outcome::Ok, Outcome::Error]), vec(prop_oneof![2 => text(), 1 => media], 0..3))
             .prop_map(|(id, name, outcome, content)| ToolResult {
-                content,
+                content: content.into(),
                 ..ToolResult::text_result(&ToolCall::new(id, name, ""), outcome, "")
             });
-    let results =
-        vec(result, 0..4).prop_map(|results| Event::ToolResults(ToolResults { results, ..ToolResults::default() }));
+    let results = vec(result, 0..4)
+        .prop_map(|results| Event::ToolResults(ToolResults { results: results.into(), ..ToolResults::default() }));
     let usage = UsageEvent { kind: "x".to_owned(), usage: Usage::default(), model: None, extra: Default::default() };
     vec(
         prop_oneof![
             3 => response,
             3 => results,
-            1 => said.clone().prop_map(|content| Event::Request(Request { content, ..Request::default() })),
-            1 => said.prop_map(|content| Event::Summary(Summary { content, replaced: 2, ..Summary::default() })),
+            1 => said.clone().prop_map(|content| Event::Request(Request { content: content.into(), ..Request::default() })),
+            1 => said.prop_map(|content| Event::Summary(Summary { content: content.into(), replaced: 2, ..Summary::default() })),
             1 => Just(Event::Usage(usage)),
         ],
         0..12,

@@ -19,7 +19,7 @@ fn messages_answer() -> Value {
 /// A history that a naive rendering would get refused: it starts with the model, ids are there twice, empty and odd,
 /// results stand late and in another order, one answers nothing, one call has no result, and the user speaks twice.
 fn tricky() -> History {
-    let mut image = Request { content: vec![Part::text("Look at this.")], ..Request::default() };
+    let mut image = Request { content: [Part::text("Look at this.")].into(), ..Request::default() };
     let png = Media {
         kind: MediaKind::Image,
         media_type: "image/png".to_owned(),
@@ -33,11 +33,12 @@ fn tricky() -> History {
             Part::text("I check both."),
             PartBody::ToolCall(call("c1", "{\"item\": \"nails\"}")).into(),
             PartBody::ToolCall(call("", "{\"item\": \"bolts\"}")).into(),
-        ],
+        ]
+        .into(),
         model: Some("claude-sonnet-4-5".to_owned()),
         ..Response::default()
     };
-    let summary = Summary { content: vec![Part::text("So far: two checks.")], replaced: 4, ..Summary::default() };
+    let summary = Summary { content: [Part::text("So far: two checks.")].into(), replaced: 4, ..Summary::default() };
     history([
         Event::Response(both),
         Event::request("Meanwhile."),
@@ -47,7 +48,10 @@ fn tricky() -> History {
         Event::calls([call("c1", "not json")]),
         Event::results([result("c1", Outcome::Ok, ""), result("c9", Outcome::Ok, "old news")]),
         Event::calls([call("c2", "{}")]),
-        Event::Request(Request { content: vec![Part::system("Be brief."), Part::text("And?")], ..Request::default() }),
+        Event::Request(Request {
+            content: vec![Part::system("Be brief."), Part::text("And?")].into(),
+            ..Request::default()
+        }),
     ])
 }
 
@@ -181,7 +185,7 @@ async fn a_medium_that_the_model_does_not_take_is_refused_before_it_is_sent() {
         source: MediaSource::Url("http://x".to_owned()),
     };
     let history =
-        history([Event::Request(Request { content: vec![PartBody::Media(sound).into()], ..Request::default() })]);
+        history([Event::Request(Request { content: [PartBody::Media(sound).into()].into(), ..Request::default() })]);
     let error = ask(&model("openai:gpt-4.1", &server), &history).await.unwrap_err();
     assert_eq!(
         error.to_string(),

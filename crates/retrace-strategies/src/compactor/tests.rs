@@ -95,7 +95,7 @@ fn window(max_tokens: u64, keep_messages: usize) -> SlidingWindow {
 /// An answer whose request had so many tokens.
 fn told(input_tokens: u64, text: &str) -> Event {
     let usage = Usage { input_tokens, output_tokens: 1, ..Usage::default() };
-    Event::Response(Response { content: vec![Part::text(text)], usage: Some(usage), ..Response::default() })
+    Event::Response(Response { content: [Part::text(text)].into(), usage: Some(usage), ..Response::default() })
 }
 
 fn long(n: usize) -> History {
@@ -203,7 +203,8 @@ fn what_a_provider_said_before_a_compaction_does_not_call_for_another() {
 
 #[test]
 fn a_trigger_that_stays_true_is_said_once_and_does_not_compact_at_every_request() {
-    let huge = Request { content: vec![Part::system("x".repeat(4_000)), Part::text("go")], ..Request::default() };
+    let huge =
+        Request { content: vec![Part::system("x".repeat(4_000)), Part::text("go")].into(), ..Request::default() };
     let tiers: [Arc<dyn Strategy>; 1] = [Arc::new(window(1, 2))];
     let strategies: [(Compactor, &str); 3] = [
         (compactor(window(500, 2)), "own trigger"),
@@ -230,7 +231,7 @@ fn a_trigger_that_stays_true_is_said_once_and_does_not_compact_at_every_request(
 #[test]
 fn what_can_never_be_removed_is_seen_to_be_above_the_trigger_before_anything_runs() {
     let least = |chars: usize| {
-        let content = vec![Part::system("x".repeat(chars)), Part::text("go")];
+        let content = vec![Part::system("x".repeat(chars)), Part::text("go")].into();
         History::from(vec![Event::Request(Request { content, ..Request::default() })])
     };
     let cx = CompactContext::without_model();

@@ -35,7 +35,7 @@ impl<F: Fn(&str) -> (u32, u32) + Send + Sync> Ask for Judge<F> {
         let question: String = prompt.history.events().flat_map(Event::content).filter_map(Part::as_text).collect();
         let answer = answered(&question, &self.rate).unwrap_or_else(|| "notes".to_owned());
         self.asked.lock().unwrap().push(question);
-        Box::pin(std::future::ready(Ok(Response { content: vec![Part::text(answer)], ..Response::default() })))
+        Box::pin(std::future::ready(Ok(Response { content: [Part::text(answer)].into(), ..Response::default() })))
     }
 }
 
@@ -111,7 +111,7 @@ fn what_matters_most_of_the_rest_is_summarized() {
     let (judge, shop) = (Judge::new(rate), huge(&shop()));
     let first = kept(judge.compact(&strategy, &shop));
     let summary = |text: &str, replaced| {
-        Event::Summary(Summary { content: vec![Part::text(text)], replaced, ..Summary::default() })
+        Event::Summary(Summary { content: [Part::text(text)].into(), replaced, ..Summary::default() })
     };
     let mut wanted = events(&shop, [0]);
     wanted.push(summary("notes", 2));
@@ -156,8 +156,8 @@ fn a_step_with_a_turn_of_the_user_is_reduced_and_never_dropped() {
 
 #[test]
 fn what_stays_in_any_case_leaves_less_room_and_a_summary_that_will_be_replaced_does_not() {
-    let pin = Event::Request(Request { content: vec![Part::text("p".repeat(400)).pinned()], ..Request::default() });
-    let summary = Event::Summary(Summary { content: vec![Part::text("s".repeat(400))], ..Summary::default() });
+    let pin = Event::Request(Request { content: [Part::text("p".repeat(400)).pinned()].into(), ..Request::default() });
+    let summary = Event::Summary(Summary { content: [Part::text("s".repeat(400))].into(), ..Summary::default() });
     let [large, small, tail, huge] =
         [('b', 400), ('c', 40), ('t', 40), ('x', 40_000)].map(|(letter, n)| step(letter, n));
     let history = |head: &[Event], middle: &[Event]| {
@@ -274,7 +274,7 @@ fn nothing_that_a_judge_is_shown_leaves_its_place() {
 #[test]
 fn the_judge_is_shown_the_task_what_the_user_said_last_and_the_ends_of_a_long_step() {
     let said = |text: &str| Event::request(text);
-    let pinned = Event::Request(Request { content: vec![Part::text("a pin").pinned()], ..Request::default() });
+    let pinned = Event::Request(Request { content: [Part::text("a pin").pinned()].into(), ..Request::default() });
     let mut history = vec![said("first"), pinned];
     history.extend(step('é', 9_000).into_iter().chain([said("second")]));
     history.extend(step('世', 9_000).into_iter().chain([said("third")]));

@@ -16,7 +16,7 @@ impl Model for Forgetful {
         let knows = prompt.history.events().any(|event| matches!(event, Event::Request(_)));
         let content =
             if knows { vec![PartBody::ToolCall(ToolCall::new("c", "count", "{}")).into()] } else { Vec::new() };
-        Box::pin(std::future::ready(Ok(Response { content, ..Response::default() }.into())))
+        Box::pin(std::future::ready(Ok(Response { content: content.into(), ..Response::default() }.into())))
     }
 }
 

@@ -28,7 +28,7 @@ impl Model for Judge {
                 let _ = write!(ratings, "\"{step}\": [{}, 50], ", step * 2);
             }
             let text = ratings + "\"40\": [80, 50]}";
-            Ok(Response { content: vec![Part::text(text)], ..Response::default() }.into())
+            Ok(Response { content: [Part::text(text)].into(), ..Response::default() }.into())
         })
     }
 }

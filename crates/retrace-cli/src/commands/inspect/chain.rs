@@ -16,7 +16,7 @@ struct StandIn;
 
 impl Ask for StandIn {
     fn ask<'a>(&'a self, _: &'a Prompt<'a>, _: Option<&'a str>) -> BoxFuture<'a, Result<Response, CompactError>> {
-        let content = vec![Part::text("note".repeat(SUMMARY_CHARS / 4))];
+        let content = [Part::text("note".repeat(SUMMARY_CHARS / 4))].into();
         Box::pin(std::future::ready(Ok(Response { content, ..Response::default() })))
     }
 }

@@ -48,7 +48,7 @@ fn turn() -> impl Strategy<Value = Vec<Event>> {
             ..ToolResult::text_result(&call, Outcome::Ok, text)
         });
         let results: Vec<_> = results.collect();
-        let mut events = vec![Event::Response(Response { content, ..Response::default() })];
+        let mut events = vec![Event::Response(Response { content: content.into(), ..Response::default() })];
         events.extend((!results.is_empty()).then(|| Event::results(results)));
         events
     })
@@ -56,7 +56,7 @@ fn turn() -> impl Strategy<Value = Vec<Event>> {
 
 fn recording() -> impl Strategy<Value = Recording> {
     let request = prop::collection::vec(text().prop_map(Part::text), 1..3)
-        .prop_map(|content| vec![Event::Request(Request { content, ..Request::default() })]);
+        .prop_map(|content| vec![Event::Request(Request { content: content.into(), ..Request::default() })]);
     let events = prop::collection::vec(prop_oneof![request, turn()], 1..8);
     (prop::option::of(text()), events).prop_map(|(instructions, events)| {
         let header = Header { instructions, ..Header::new("run") };
