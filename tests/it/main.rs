@@ -15,5 +15,6 @@ mod own_compaction;
 mod parts;
 mod plan;
 mod program;
+mod rates;
 mod score;
 mod verify;
