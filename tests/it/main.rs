@@ -16,5 +16,6 @@ mod parts;
 mod plan;
 mod program;
 mod runs;
+mod rates;
 mod score;
 mod verify;

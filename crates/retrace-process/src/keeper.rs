@@ -10,10 +10,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
 
 use crate::guard::Guard;
 use crate::system::{self, Signal};
 
+/// How long the system may take to start a program.
+const UNTIL_STARTED: Duration = Duration::from_secs(60);
 /// How long a program that was let go may take to end by itself, before it is asked to.
 const UNTIL_ASKED: Duration = Duration::from_secs(1);
 /// How long until it is killed.
@@ -50,7 +53,10 @@ enum Job {
 pub(crate) async fn start(command: Command) -> io::Result<Owned> {
     let (reply, answer) = oneshot::channel();
     send(Job::Start { command, reply })?;
-    answer.await.map_err(|_| lost())?
+    // A program on a file system that does not answer is started never.
+    let late =
+        || io::Error::new(io::ErrorKind::TimedOut, format!("the system has not started it after {UNTIL_STARTED:?}"));
+    timeout(UNTIL_STARTED, answer).await.map_err(|_| late())?.map_err(|_| lost())?
 }
 
 /// Blocks until the processes whose owners are gone by now have ended, which takes at most three seconds, and says whether

@@ -32,9 +32,9 @@ impl Context {
             ProviderError::Http(error) => self.no_answer(error),
             ProviderError::ProviderResponse(reply) | ProviderError::InvalidAuthentication(reply) => self.reply(reply),
             ProviderError::CacheExpired { response, .. } => self.reply(response),
-            ProviderError::Truncated => {
-                self.unavailable("the answer is incomplete; does `base_url` lead to such a provider?".to_owned(), None)
-            }
+            ProviderError::Truncated => self.incomplete(),
+            // The start of an answer, which was cut off on its way.
+            ProviderError::Json(error) if error.is_eof() => self.incomplete(),
             ProviderError::Json(_) | ProviderError::Response(_) => {
                 let message = self.shown(&error.to_string());
                 let advice = format!("does {} lead to a provider that speaks so, path and all?", self.base_url);
@@ -96,6 +96,10 @@ impl Context {
             }
             _ => refused(self.setting_advice(&reply.body)),
         }
+    }
+
+    fn incomplete(&self) -> ModelError {
+        self.unavailable("the answer is incomplete; does `base_url` lead to such a provider?".to_owned(), None)
     }
 
     fn unavailable(&self, message: String, retry_after: Option<Duration>) -> ModelError {

@@ -21,22 +21,23 @@ pub struct RateLimit {
 
 /// A model that is asked when it is the caller's turn, with a pace that all share who ask it.
 ///
-/// Turns come in the order of the callers, when the [`RateLimit`] has room. That is kept within every second, not every minute,
-/// so that a provider that counts in shorter times is not overrun.
+/// Turns come in the order of the callers, when the [`RateLimit`] has room. That is kept within every second, not every
+/// minute, so that a provider that counts in shorter times is not overrun.
 ///
-/// From the first refusal ([`RateLimited`](ModelError::RateLimited)) on, the number of calls in flight is limited, too, by a
-/// *window*, until it has grown to the configured concurrency. A refusal makes it smaller by the factor 0.85, or by half if fewer calls
-/// were answered since the last time than fit in it; refusals of calls that were sent before that count once. An answer makes a
-/// window of w larger by 1 ∕ w, but at most by a twentieth of it. Turns are spread over the time that an answer takes on average,
-/// one every time ∕ w, so that a window may be smaller than one.
+/// From the first refusal ([`RateLimited`](ModelError::RateLimited)) on, the number of calls in flight is limited, too,
+/// by a *window*, until it has grown to the configured concurrency. A refusal makes it smaller by the factor 0.85, or
+/// by half if fewer calls were answered since the last time than fit in it; refusals of calls that were sent before
+/// that count once. An answer makes a window of w larger by 1 ∕ w, but at most by a twentieth of it. Turns are spread
+/// over the time that an answer takes on average, one every time ∕ w, so that a window may be smaller than one.
 ///
-/// All wait for as long as a refusal asks for; where it does not say, and nobody was answered since the refusal before, for as long as the
-/// backoff has it. The refused call itself takes its next turn, and no attempt is used up by that. It is an error only if the
-/// model asks for a longer wait than the backoff allows, or has answered nobody for that long.
+/// All wait for as long as a refusal asks for; where it does not say, and nobody was answered since the refusal before,
+/// for as long as the backoff has it. The refused call itself takes its next turn, and no attempt is used up by that.
+/// It is an error only if the model asks for a longer wait than the backoff allows, or has answered nobody for that
+/// long.
 ///
 /// # Source
-/// Additive increase and multiplicative decrease: Chiu & Jain 1989, *Analysis of the increase and decrease algorithms for congestion
-/// avoidance in computer networks*.
+/// Additive increase and multiplicative decrease: Chiu & Jain 1989, *Analysis of the increase and decrease algorithms
+/// for congestion avoidance in computer networks*.
 pub(crate) struct Paced<M> {
     model: M,
     pace: Arc<Pace>,

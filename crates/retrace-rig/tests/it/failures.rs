@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::server::Reply;
 use super::*;
@@ -99,6 +99,101 @@ async fn a_server_that_hangs_or_breaks_off_is_no_answer() {
     assert_eq!(error(&impatient).await, ModelError::TimedOut { limit: Duration::from_secs(1) });
     let broken = error(&model("openai:m", &Server::new([Reply::BreakOff]))).await;
     assert!(matches!(broken, ModelError::Unavailable { .. }), "{broken:?}");
+}
+
+/// An answer with one call, as three providers have it.
+fn one_call(name: &str, tool: &str) -> Value {
+    if name.starts_with("anthropic:") {
+        let call = json!({"type": "tool_use", "id": "t1", "name": tool, "input": {"item": "nails"}});
+        json!({"id": "1", "type": "message", "role": "assistant", "model": "m", "content": [call],
+            "stop_reason": "tool_use", "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1}})
+    } else if name.starts_with("gemini:") {
+        let call = json!({"functionCall": {"name": tool, "args": {"item": "nails"}}});
+        json!({"candidates": [{"content": {"role": "model", "parts": [call]}, "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}})
+    } else {
+        let call =
+            json!({"id": "c1", "type": "function", "function": {"name": tool, "arguments": "{\"item\":\"nails\"}"}});
+        json!({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0,
+            "finish_reason": "tool_calls", "message": {"role": "assistant", "content": null, "tool_calls": [call]}}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}})
+    }
+}
+
+const SPEAKERS: [&str; 3] = ["openai:m", "anthropic:claude-sonnet-4-5", "gemini:gemini-2.5-flash"];
+
+#[tokio::test]
+async fn whatever_breaks_on_the_way_may_pass_and_the_next_attempt_is_answered() {
+    for name in SPEAKERS {
+        let whole = one_call(name, "check").to_string();
+        let cut = whole[..whole.len() * 2 / 3].to_owned();
+        let broken = [
+            Reply::Status(429, "retry-after: 1\r\n", "{}".to_owned()),
+            Reply::Status(500, "", "{\"error\": ".to_owned()),
+            Reply::Status(529, "", String::new()),
+            Reply::Reset,
+            Reply::BreakOff,
+            Reply::Status(200, "", cut),
+        ];
+        let server = Server::new(broken.into_iter().chain([Reply::Status(200, "", whole)]));
+        let model = model(name, &server);
+        for number in 1..=6 {
+            let error = error(&model).await;
+            assert!(error.is_transient(), "{name} {number}: {error:?}");
+            assert_eq!(error.retry_after().is_some(), number == 1, "{name} {number}: {error:?}");
+        }
+        assert!(ask(&model, &go()).await.is_ok(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_anywhere_is_none() {
+    for name in SPEAKERS {
+        let whole = one_call(name, "check").to_string();
+        let cuts = (0..whole.len()).step_by(7);
+        let replies = cuts.clone().map(|end| Reply::Status(200, "", whole[..end].to_owned()));
+        let model = model(name, &Server::new(replies));
+        for end in cuts {
+            let error = error(&model).await;
+            assert!(error.is_transient(), "{name} after {end} bytes: {error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_no_tool_is_a_call_and_for_the_toolbox_to_refuse() {
+    for name in SPEAKERS {
+        let answer = ask(&model(name, &Server::json(one_call(name, "no_such_tool"))), &go()).await.unwrap();
+        let calls: Vec<_> = answer.response.tool_calls().map(|call| (&*call.name, &*call.arguments)).collect();
+        assert_eq!(calls, [("no_such_tool", "{\"item\":\"nails\"}")], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_json_reach_the_toolbox_as_they_were_sent() {
+    for arguments in ["check nails", "{\"item\": ", "[1]", "\"nails\"", "{\"item\": NaN}"] {
+        let mut body = one_call("openai:m", "check");
+        body["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = arguments.into();
+        let answer = ask(&model("openai:m", &Server::json(body)), &go()).await.unwrap();
+        let sent: Vec<_> = answer.response.tool_calls().map(|call| (&*call.arguments, call.rebuilt)).collect();
+        assert_eq!(sent, [(arguments, false)]);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_nothing_is_the_end_of_a_turn() {
+    for name in ["openai:m", "anthropic:claude-sonnet-4-5"] {
+        let mut body = one_call(name, "check");
+        if name.starts_with("openai") {
+            let choice = &mut body["choices"][0];
+            choice["message"] = json!({"role": "assistant", "content": ""});
+            choice["finish_reason"] = "stop".into();
+        } else {
+            (body["content"], body["stop_reason"]) = (json!([]), "end_turn".into());
+        }
+        let answer = ask(&model(name, &Server::json(body)), &go()).await.unwrap();
+        assert!(answer.response.text().is_empty() && answer.response.tool_calls().next().is_none(), "{name}");
+    }
 }
 
 #[tokio::test]

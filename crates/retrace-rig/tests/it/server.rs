@@ -17,6 +17,8 @@ pub(crate) enum Reply {
     Hang,
     /// An answer that says that it is longer than it is.
     BreakOff,
+    /// The connection is reset before the request is read.
+    Reset,
 }
 
 /// A request.
@@ -44,10 +46,16 @@ impl Server {
             let mut open = Vec::new();
             for (at, stream) in listener.incoming().enumerate() {
                 let mut stream = stream.unwrap();
+                let reply = &replies[at.min(replies.len() - 1)];
+                if matches!(reply, Reply::Reset) {
+                    // What was sent and never read makes the end of the connection a reset.
+                    let _ = stream.peek(&mut [0]);
+                    continue;
+                }
                 let Some(request) = read(&stream) else { continue };
                 keeps.lock().unwrap().push(request.clone());
-                answer(&mut stream, &replies[at.min(replies.len() - 1)], &request);
-                if matches!(replies[at.min(replies.len() - 1)], Reply::Hang) {
+                answer(&mut stream, reply, &request);
+                if matches!(reply, Reply::Hang) {
                     open.push(stream);
                 }
             }
@@ -88,7 +96,7 @@ fn answer(stream: &mut TcpStream, reply: &Reply, request: &Seen) {
     let (status, headers, body) = match reply {
         Reply::Status(status, headers, body) => (*status, *headers, body.clone()),
         Reply::Echo(status) => (*status, "", format!("{}\n{}{}", request.line, request.headers, request.body)),
-        Reply::Hang => return,
+        Reply::Hang | Reply::Reset => return,
         Reply::BreakOff => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{\"id\":");
             return;

@@ -70,7 +70,7 @@ fn mean(values: &[f64]) -> (f64, f64) {
 
 #[test]
 fn what_breaks_in_both_arms_alike_leaves_the_deltas_where_they_are() {
-    let shops = recordings(cases(12, 80).into());
+    let shops = recordings(cases(8, 80).into());
     let (sound, none) = deltas(&shops, 0.0, 1);
     assert!(none == 0.0 && sound.len() >= 3 * shops.len());
     for (rate, seed) in [(0.1, 2), (0.3, 3)] {
