@@ -15,7 +15,7 @@ mod own_compaction;
 mod parts;
 mod plan;
 mod program;
-mod runs;
 mod rates;
+mod runs;
 mod score;
 mod verify;

@@ -47,7 +47,8 @@ pub(crate) enum Command {
     Strategies(StrategiesArgs),
     /// Scores rollouts that were collected elsewhere
     Score(ScoreArgs),
-    /// Plans the next run from the report of a pilot: how much it takes to find a harm, and its price; asks no model
+    /// Says what a verification will take, in rollouts, tokens and dollars, or, from the report of a pilot, what it takes to
+    /// find a harm; asks no model
     Plan(PlanArgs),
 }
 
@@ -325,38 +326,41 @@ pub(crate) struct ScoreArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct PlanArgs {
-    /// The JSON report of a pilot, as of `retrace verify --json > pilot.json`
-    pub(crate) pilot: PathBuf,
+    /// The JSON report of a pilot, as of `retrace verify --json > pilot.json`; without one the configuration is planned
+    pub(crate) pilot: Option<PathBuf>,
+    /// The configuration, `retrace.toml` unless there is a pilot; with one its prices are those of the plan
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// The least harm that should be found, in wasted actions over the horizon or in shares of rollouts that stop; else the
     /// pilot's own mean where that is a harm
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", requires = "pilot")]
     pub(crate) effect: Option<f64>,
     /// What the harm is looked for in
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, requires = "pilot")]
     pub(crate) channel: ChannelArg,
     /// The share of such runs that should find it, from 0.5 on
-    #[arg(long, value_name = "SHARE", default_value = "0.8")]
+    #[arg(long, value_name = "SHARE", default_value = "0.8", requires = "pilot")]
     pub(crate) power: PowerArg,
     /// How many strategies run, the control included; else as many as in the pilot
-    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..), requires = "pilot")]
     pub(crate) strategies: Option<u32>,
     /// What it costs to make a recording; else as much as ten rollouts
-    #[arg(long, value_name = "PRICE")]
+    #[arg(long, value_name = "PRICE", requires = "pilot")]
     pub(crate) price_recording: Option<f64>,
     /// What it costs to prepare a boundary, such as to compact there; else as much as a rollout
-    #[arg(long, value_name = "PRICE")]
+    #[arg(long, value_name = "PRICE", requires = "pilot")]
     pub(crate) price_boundary: Option<f64>,
-    /// What a rollout costs, in any currency
-    #[arg(long, value_name = "PRICE", default_value_t = 1.0)]
-    pub(crate) price_rollout: f64,
+    /// What a rollout costs, in any currency; 1 where neither this nor a configuration says
+    #[arg(long, value_name = "PRICE", requires = "pilot")]
+    pub(crate) price_rollout: Option<f64>,
     /// Also splits so many rollouts, those of the raw history and of all strategies together, in the best way
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "pilot")]
     pub(crate) rollouts: Option<u32>,
     /// The most recordings that these can be split over, such as those there are
     #[arg(long, value_name = "G", requires = "rollouts")]
     pub(crate) recordings: Option<u32>,
     /// Also says how many recordings it takes to be within these margins, instead of those of the pilot
-    #[arg(long, value_name = "CHANNEL=NUMBER", value_delimiter = ',')]
+    #[arg(long, value_name = "CHANNEL=NUMBER", value_delimiter = ',', requires = "pilot")]
     pub(crate) margin: Vec<MarginArg>,
     /// Prints JSON
     #[arg(long)]

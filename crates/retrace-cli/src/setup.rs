@@ -17,7 +17,7 @@ use retrace_model::Model;
 
 pub(crate) use self::compacting::{Compacting, OwnCompaction};
 pub(crate) use self::environments::{Environments, World};
-pub(crate) use self::models::{Cassettes, Models};
+pub(crate) use self::models::{Cassettes, Models, listed, price};
 use crate::config::{AgentConfig, Config, ModelConfig};
 
 /// What the programs of a configuration have in common.

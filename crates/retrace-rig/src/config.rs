@@ -37,6 +37,9 @@ pub struct RigConfig {
     /// What tokens cost, in place of what the catalog says.
     #[serde(default)]
     pub prices: Option<Prices>,
+    /// Whether requests say what is worth caching, to providers that cache nothing unasked. Others cache by themselves.
+    #[serde(default = "yes")]
+    pub prompt_cache: bool,
     /// More fields of the request, as the provider spells them, such as `top_p` or `reasoning_effort`.
     #[serde(default)]
     pub extra: Map<String, Value>,
@@ -113,6 +116,10 @@ pub enum ConfigError {
     },
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn five_minutes() -> u64 {
     300
 }
@@ -129,6 +136,7 @@ impl RigConfig {
             timeout_seconds: five_minutes(),
             context_window: None,
             prices: None,
+            prompt_cache: true,
             extra: Map::new(),
         }
     }

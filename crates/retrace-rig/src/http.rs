@@ -14,6 +14,7 @@ use rig_core::http_client::{
 };
 use serde_json::Value;
 
+use crate::breakpoints::mark_the_request_before;
 use crate::config::ConfigError;
 
 /// No answer is larger than this, whatever a server sends.
@@ -28,6 +29,8 @@ const CONNECT: Duration = Duration::from_secs(20);
 pub(crate) struct Http {
     client: reqwest::Client,
     texts: Texts,
+    /// Whether requests say where a cache is to end.
+    marks_cache: bool,
 }
 
 /// How a message of Chat Completions has several texts.
@@ -57,7 +60,7 @@ pub(crate) enum FailureKind {
 }
 
 impl Http {
-    pub(crate) fn new(timeout: Duration, texts: Texts) -> std::result::Result<Self, ConfigError> {
+    pub(crate) fn new(timeout: Duration, texts: Texts, marks_cache: bool) -> std::result::Result<Self, ConfigError> {
         // Whoever comes first chooses for the whole process; any choice will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         reqwest::Client::builder()
@@ -66,7 +69,7 @@ impl Http {
             .timeout(timeout)
             .redirect(Policy::none())
             .build()
-            .map(|client| Self { client, texts })
+            .map(|client| Self { client, texts, marks_cache })
             .map_err(|error| ConfigError::Https { problem: with_sources(&error) })
     }
 
@@ -75,7 +78,11 @@ impl Http {
         let (parts, body) = request.into_parts();
         let mut url = Url::parse(&parts.uri.to_string()).map_err(Error::instance)?;
         let key = key_taken_out(&mut url);
-        let body = if url.path().ends_with("/chat/completions") { plain_texts(body, self.texts) } else { body };
+        let body = match url.path() {
+            path if path.ends_with("/chat/completions") => plain_texts(body, self.texts),
+            path if path.ends_with("/messages") && self.marks_cache => mark_the_request_before(body),
+            _ => body,
+        };
         let mut request = self.client.request(parts.method, url).headers(parts.headers).body(body);
         if let Some(key) = key {
             let mut key = HeaderValue::from_str(&key)?;
@@ -210,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_key_in_an_address_becomes_a_header() {
-        let http = Http::new(Duration::from_secs(1), Texts::Apart).unwrap();
+        let http = Http::new(Duration::from_secs(1), Texts::Apart, false).unwrap();
         let send = |uri: &str| {
             let request = Request::builder().uri(uri).body(Bytes::new()).unwrap();
             http.request(request).unwrap().build().unwrap()

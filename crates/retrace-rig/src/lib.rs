@@ -46,6 +46,7 @@
 //! provider's own address or to the one that the configuration sets beside `api_key_env`. No text that leaves this crate
 //! holds it: errors are cleaned of it, whole or cut short, and an answer that echoes it is refused.
 
+mod breakpoints;
 mod config;
 mod decode;
 mod errors;
@@ -63,5 +64,5 @@ mod target;
 
 pub use config::{ConfigError, RigConfig};
 pub use messages::{MessageError, events_of, messages_of};
-pub use model::RigModel;
+pub use model::{Listed, RigModel, listed};
 pub use providers::known_providers;

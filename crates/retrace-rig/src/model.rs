@@ -22,7 +22,7 @@ use crate::config::{ConfigError, RigConfig};
 use crate::decode::decode;
 use crate::errors::Context;
 use crate::http::{Http, Texts};
-use crate::providers::reach;
+use crate::providers::{name, reach};
 use crate::render::{render, tool_name};
 use crate::secrets::Secrets;
 use crate::target::Target;
@@ -47,6 +47,41 @@ enum Client {
     Gemini(Gemini),
 }
 
+/// What is known of a model before it is reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Listed {
+    /// The most tokens that it reads and writes in one request.
+    pub context_window: Option<u64>,
+    /// What its tokens cost.
+    pub prices: Option<Prices>,
+}
+
+/// What is known of the model of a configuration: as configured, or else as rig's catalog has it. It takes no key.
+///
+/// # Errors
+/// For whatever else can be known to be wrong before a request is made.
+pub fn listed(config: &RigConfig, variable: &dyn Fn(&str) -> Option<String>) -> Result<Listed, ConfigError> {
+    config.check()?;
+    let named = name(config, variable)?;
+    Ok(Listed::of(config, in_catalog(named.id, named.model, named.is_own_service())))
+}
+
+impl Listed {
+    fn of(config: &RigConfig, spec: Option<&ModelSpec>) -> Self {
+        let prices = || {
+            let pricing = spec?.pricing?;
+            let (cache_read, cache_write) = (pricing.cache_read, pricing.cache_write);
+            Some(Prices { input: pricing.input, output: pricing.output, cache_read, cache_write })
+        };
+        let window = || spec?.context_window.map(u64::from);
+        Self { context_window: config.context_window.or_else(window), prices: config.prices.or_else(prices) }
+    }
+}
+
+fn in_catalog(provider: ProviderId, model: &str, own_address: bool) -> Option<&'static ModelSpec> {
+    Catalog::builtin().find(provider, model).filter(|_| own_address)
+}
+
 impl RigModel {
     /// The model of a configuration; `variable` reads the environment, from which the key comes, and the address if the
     /// configuration has none and the provider has a variable for it.
@@ -58,7 +93,8 @@ impl RigModel {
         let reached = reach(&config, variable)?;
         let timeout = Duration::from_secs(config.timeout_seconds);
         let texts = if reached.own_address { Texts::Apart } else { Texts::Joined };
-        let http = Http::new(timeout, texts)?;
+        let marks_cache = config.prompt_cache && reached.id.vendor() == "anthropic";
+        let http = Http::new(timeout, texts, marks_cache)?;
         let context = Context {
             model: reached.model.clone(),
             base_url: reached.config.base_url().to_owned(),
@@ -80,7 +116,8 @@ impl RigModel {
             }
             ProviderConfig::Anthropic(anthropic) => {
                 let client = anthropic.connect(http);
-                let model = client.completion(name);
+                let mut model = client.completion(name);
+                model.wire.prompt_caching = marks_cache;
                 if config.max_tokens.is_none() && model.wire.default_max_tokens.is_none() {
                     return Err(ConfigError::BadSetting {
                         setting: "max_tokens".to_owned(),
@@ -124,12 +161,16 @@ impl RigModel {
     /// The most tokens that it reads and writes in one request: as configured, or else as rig's catalog has it; none where
     /// neither says.
     pub fn context_window(&self) -> Option<u64> {
-        self.config.context_window.or_else(|| self.catalog()?.context_window.map(u64::from))
+        self.listed().context_window
+    }
+
+    fn listed(&self) -> Listed {
+        Listed::of(&self.config, self.catalog())
     }
 
     /// What the catalog says of the model. Of a server that only looks like the provider it says nothing.
     fn catalog(&self) -> Option<&'static ModelSpec> {
-        Catalog::builtin().find(self.provider, &self.context.model).filter(|_| self.own_address)
+        in_catalog(self.provider, &self.context.model, self.own_address)
     }
 
     /// Asks the provider something that costs nothing, to see that it is there and takes the key. Not every provider has
@@ -224,12 +265,7 @@ impl Model for RigModel {
 
     /// What its tokens cost: as configured, or else as rig's catalog has it; none where neither says.
     fn prices(&self) -> Option<Prices> {
-        let listed = || {
-            let pricing = self.catalog()?.pricing?;
-            let (cache_read, cache_write) = (pricing.cache_read, pricing.cache_write);
-            Some(Prices { input: pricing.input, output: pricing.output, cache_read, cache_write })
-        };
-        self.config.prices.or_else(listed)
+        self.listed().prices
     }
 }
 
@@ -261,6 +297,9 @@ mod tests {
         let listed = model(|_| {}, "anthropic:claude-haiku-4-5").unwrap();
         let prices = Prices { input: 1.0, output: 5.0, cache_read: Some(0.1), cache_write: Some(1.25) };
         assert_eq!((listed.context_window(), listed.prices()), (Some(200_000), Some(prices)));
+        let keyless = super::listed(&RigConfig::new("anthropic:claude-haiku-4-5"), &|_| None).unwrap();
+        assert_eq!(keyless, Listed { context_window: Some(200_000), prices: Some(prices) });
+        assert!(super::listed(&RigConfig::new("claude-haiku-4-5"), &|_| None).is_err());
 
         let mine = Prices { input: 0.0, output: 0.0, cache_read: None, cache_write: None };
         let set = |config: &mut RigConfig| (config.context_window, config.prices) = (Some(7), Some(mine));

@@ -61,8 +61,31 @@ pub(crate) struct Reached {
     pub(crate) own_address: bool,
 }
 
-/// Finds the provider of a configuration and its key; `variable` reads the environment.
-pub(crate) fn reach(config: &RigConfig, variable: &dyn Fn(&str) -> Option<String>) -> Result<Reached, ConfigError> {
+/// What a configuration names, before any key is looked for.
+pub(crate) struct Named<'a> {
+    /// What stands before the colon.
+    name: &'a str,
+    /// The provider's own name of the model.
+    pub(crate) model: &'a str,
+    pub(crate) id: ProviderId,
+    route: Option<Route>,
+    preset: ProviderConfig,
+    /// The address that is to be used in place of the provider's own.
+    base_url: Option<String>,
+}
+
+impl Named<'_> {
+    /// Whether it is the provider's own service, and no server that looks like it.
+    pub(crate) fn is_own_service(&self) -> bool {
+        self.base_url.is_none() && !is_local(&self.id)
+    }
+}
+
+/// Finds the provider of a configuration; `variable` reads the environment.
+pub(crate) fn name<'a>(
+    config: &'a RigConfig,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Named<'a>, ConfigError> {
     let (name, model) = config
         .model
         .split_once(':')
@@ -78,6 +101,14 @@ pub(crate) fn reach(config: &RigConfig, variable: &dyn Fn(&str) -> Option<String
         Some(base_url) => Some(base_url.clone()),
         None => base_url_variable(&preset).and_then(variable).filter(|base_url| !base_url.is_empty()),
     };
+    Ok(Named { name, model, id, route, preset, base_url })
+}
+
+/// Finds the provider of a configuration and its key; `variable` reads the environment.
+pub(crate) fn reach(config: &RigConfig, variable: &dyn Fn(&str) -> Option<String>) -> Result<Reached, ConfigError> {
+    let named = name(config, variable)?;
+    let own_service = named.is_own_service();
+    let Named { name, model, id, route, preset, base_url } = named;
     let address = base_url.clone().unwrap_or_else(|| preset.base_url().to_owned());
     if address.is_empty() {
         return Err(ConfigError::MissingBaseUrl { provider: name.to_owned() });
@@ -103,7 +134,7 @@ pub(crate) fn reach(config: &RigConfig, variable: &dyn Fn(&str) -> Option<String
         config: reached,
         key_variable,
         key: key.into(),
-        own_address: base_url.is_none() && !is_local(&id),
+        own_address: own_service,
     })
 }
 

@@ -1,8 +1,11 @@
-//! `retrace plan`: what the next run takes, from the report of a pilot.
+//! `retrace plan`: what a verification takes, and from the report of a pilot what the next one should be.
 
+mod cost;
+mod cost_text;
 mod text;
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
@@ -19,6 +22,8 @@ use crate::config::MarginConfig;
 use crate::exit::Exit;
 use crate::failure::hinted;
 use crate::output;
+
+use self::cost::Cost;
 
 /// What a recording costs where nobody says, in rollouts.
 const ROLLOUTS_A_RECORDING: f64 = 10.0;
@@ -168,8 +173,13 @@ struct Question<'a> {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
-    let file = args.pilot.display();
-    let text = fs::read_to_string(&args.pilot).with_context(|| format!("failed to read `{file}`"))?;
+    let Some(file) = &args.pilot else {
+        let cost = Cost::of(args.config.as_deref().unwrap_or(Path::new("retrace.toml")))?;
+        output::print(&if args.json { json(&cost) } else { cost_text::text(&cost) })?;
+        return Ok(Exit::Ok);
+    };
+    let text = fs::read_to_string(file).with_context(|| format!("failed to read `{}`", file.display()))?;
+    let file = file.display();
     let pilot = Pilot::from_json(text.trim_start_matches('\u{feff}'))
         .with_context(|| format!("failed to read the report in `{file}`"))?;
     let plan = Question::new(args, &pilot)?.plan()?;
@@ -188,10 +198,12 @@ impl<'a> Question<'a> {
             let hint = format!("it is above 0 and at most {most}, the greatest difference that there can be");
             return Err(hinted(format!("`--effect` is {effect}"), hint));
         }
+        let dollars = args.config.as_deref().map(|file| Cost::of(file)?.prices()).transpose()?;
+        let rollout = args.price_rollout.or(dollars.map(|dollars| dollars.rollout)).unwrap_or(1.0);
         let price = Price {
-            recording: args.price_recording.unwrap_or(ROLLOUTS_A_RECORDING * args.price_rollout),
-            boundary: args.price_boundary.unwrap_or(args.price_rollout),
-            rollout: args.price_rollout,
+            recording: args.price_recording.unwrap_or(ROLLOUTS_A_RECORDING * rollout),
+            boundary: args.price_boundary.or(dollars.map(|dollars| dollars.boundary)).unwrap_or(rollout),
+            rollout,
             strategies: args.strategies.unwrap_or_else(|| pilot.strategies.len().try_into().unwrap_or(u32::MAX)),
         };
         let margins = match args.margin.as_slice() {

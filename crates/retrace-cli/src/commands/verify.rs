@@ -124,14 +124,14 @@ fn run_folder(args: &VerifyArgs, config: &Config, base: &Path) -> Result<Option<
 }
 
 /// The recordings of a group, and those that could not be read, each with the reason.
-struct Recordings {
-    config: RecordingsConfig,
-    read: Vec<Recording>,
+pub(super) struct Recordings {
+    pub(super) config: RecordingsConfig,
+    pub(super) read: Vec<Recording>,
     unusable: Vec<(String, String)>,
 }
 
 /// Reads what the configuration names.
-fn recordings(config: &Config, folder: &Path) -> Result<Vec<Recordings>> {
+pub(super) fn recordings(config: &Config, folder: &Path) -> Result<Vec<Recordings>> {
     if config.recordings.is_empty() {
         return Err(hinted("the configuration names no recordings", "add a table `[[recordings]]` with `files`"));
     }

@@ -27,6 +27,14 @@ pub(crate) struct MenuTable {
 }
 
 impl StrategyTable {
+    /// Whether it is a program, or one is part of it.
+    pub(crate) fn has_program(&self) -> bool {
+        match self {
+            Self::Menu(menu) => menu.parts.iter().any(Self::has_program),
+            Self::Program(_) => true,
+        }
+    }
+
     fn of_table<E: Error>(mut table: toml::Table) -> Result<Self, E> {
         let kind = table::take_text::<E>(&mut table, "kind")?;
         if kind == "program" {

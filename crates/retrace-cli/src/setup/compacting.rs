@@ -63,6 +63,16 @@ impl Compacting {
         })
     }
 
+    /// A strategy that takes nothing to be started; none where a program is part of it.
+    pub(crate) fn unstarted(name: &str, table: StrategyTable, base: &Base) -> Result<Option<Arc<dyn Strategy>>> {
+        if table.has_program() {
+            return Ok(None);
+        }
+        // Without programs nothing is waited for.
+        let started = pollster::block_on(Self::start_any(table, base));
+        Ok(Some(started.with_context(|| format!("the strategy `{name}` cannot be used"))?.strategy))
+    }
+
     /// The models that it asks for by name, beside the agent's own, whose name is `own`.
     pub(crate) fn models(&self, models: &mut Models, own: &str) -> Result<Vec<(String, Arc<dyn Model>)>> {
         let by_program = if self.asks_any_model { models.names() } else { Vec::new() };

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use retrace_model::{Answer, BoxFuture, Cassette, CassetteRecorder, Model, ModelError, Prices, Prompt};
 use retrace_report::counted;
-use retrace_rig::{RigConfig, RigModel};
+use retrace_rig::{Listed, RigConfig, RigModel};
 use retrace_verifier::Settings;
 use tokio::time::{sleep, timeout};
 
@@ -139,6 +139,22 @@ impl Models {
     }
 }
 
+/// What is known of a model before it is made, which takes no key.
+pub(crate) fn listed(config: &ModelConfig, tables: &IndexMap<String, ModelConfig>) -> Result<Listed> {
+    match config {
+        ModelConfig::Named(name) => match tables.get(name) {
+            Some(ModelConfig::Named(other)) => Err(unknown(other)),
+            Some(config) => listed(config, tables),
+            None => Err(unknown(name)),
+        },
+        ModelConfig::Simulated(config) => {
+            let model = simulated::model(config)?;
+            Ok(Listed { context_window: model.rules().window.map(|window| window.0), prices: model.prices() })
+        }
+        ModelConfig::Provider(config) => Ok(retrace_rig::listed(&config.rig, &|name| std::env::var(name).ok())?),
+    }
+}
+
 /// Asks a model whether it is there, with the patience that an answer gets, but for so long only.
 async fn preflight(model: &RigModel, settings: &Settings) -> Result<(), ModelError> {
     let limit = settings.limits.model.min(PREFLIGHT);
@@ -161,7 +177,7 @@ fn window(tokens: Option<u64>) -> String {
     tokens.map_or("context window unknown".to_owned(), |tokens| format!("context window {tokens} tokens"))
 }
 
-fn price(prices: Option<Prices>) -> String {
+pub(crate) fn price(prices: Option<Prices>) -> String {
     prices.map_or("prices unknown".to_owned(), |Prices { input, output, .. }| {
         format!("${input} in and ${output} out for a million tokens")
     })

@@ -95,7 +95,8 @@ async fn a_tricky_history_fits_chat_completions() {
 #[tokio::test]
 async fn a_tricky_history_fits_anthropic() {
     let server = Server::json(messages_answer());
-    ask(&model("anthropic:claude-sonnet-4-5", &server), &tricky()).await.unwrap();
+    let uncached = model_with("anthropic:claude-sonnet-4-5", &server, |config| config.prompt_cache = false);
+    ask(&uncached, &tricky()).await.unwrap();
     let seen = &server.seen()[0];
     assert_eq!(seen.line, "POST /v1/messages HTTP/1.1");
     assert!(seen.headers.contains(&format!("x-api-key: {KEY}")), "{}", seen.headers);
@@ -131,6 +132,44 @@ async fn a_tricky_history_fits_anthropic() {
     assert_eq!(seen.body["messages"], expected);
     assert_eq!(seen.body["system"], json!([text("Keep the shop.\n\nBe brief.")]));
     assert!(seen.body["max_tokens"].as_u64().unwrap() > 1000, "Anthropic wants a limit, so the model's own is sent");
+}
+
+/// Where the marks of a request are, as JSON pointers.
+fn marks(value: &Value, at: &str) -> Vec<String> {
+    let inside = |(key, value): (String, &Value)| marks(value, &format!("{at}/{key}"));
+    match value {
+        Value::Object(fields) if fields.get("cache_control") == Some(&json!({"type": "ephemeral"})) => {
+            vec![at.to_owned()]
+        }
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).flat_map(inside).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(n, value)| (n.to_string(), value)).flat_map(inside).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn rollouts_of_one_history_share_a_cache_that_moves_on_with_each_round() {
+    let server = Server::json(messages_answer());
+    let model = model("anthropic:claude-sonnet-4-5", &server);
+    let round = |id: &str| [Event::calls([call(id, "{}")]), Event::results([result(id, Outcome::Ok, "7")])];
+    let resumed = || [Event::request("Go.")].into_iter().chain(round("c1")).chain(round("c2"));
+    // That the history is what was sent is compared there, too.
+    ask(&model, &history(resumed())).await.unwrap();
+    ask(&model, &history(resumed().chain(round("c3")))).await.unwrap();
+    let off = model_with("anthropic:claude-sonnet-4-5", &server, |config| config.prompt_cache = false);
+    ask(&off, &history(resumed())).await.unwrap();
+    ask(&model_with("minimax-anthropic:m", &server, |config| config.max_tokens = Some(9)), &go()).await.unwrap();
+    let seen = server.seen();
+    let mut found = [0, 1, 2, 3].map(|n| marks(&seen[n].body, ""));
+    found.iter_mut().for_each(|marks| marks.sort());
+    let fixed = |before: usize, newest: usize| {
+        let ends = [before, newest].map(|n| format!("/messages/{n}/content/0"));
+        ends.into_iter().chain(["/system/0".to_owned(), "/tools/0".to_owned()]).collect::<Vec<_>>()
+    };
+    // The second request goes on from where the first one ended, and marks it again.
+    assert_eq!(found, [fixed(2, 4), fixed(4, 6), vec![], vec![]]);
 }
 
 #[tokio::test]
