@@ -32,7 +32,7 @@ impl Prices {
     /// beyond them costs nothing. None where the prices are no [amounts](Self::are_amounts), or the sum is none.
     ///
     /// ```
-    /// use retrace_events::{Dollars, Usage};
+    /// use retrace_events::{Dollars, Prices, Usage};
     ///
     /// let prices = Prices { input: 2.0, output: 8.0, cache_read: Some(0.5), cache_write: None };
     /// let usage = Usage {

@@ -591,7 +591,10 @@ fn the_verdict_of_each_strategy_stands_in_the_notes_with_what_it_rests_on() {
 
 /// The words of one note, or none.
 fn note(verification: Verification, start: &str) -> Option<String> {
-    View::new(&Report::new(verification).expect("it is whole")).notes.into_iter().find(|note| note.starts_with(start))
+    View::new(&Report::new(verification).expect("its parts fit together"))
+        .notes
+        .into_iter()
+        .find(|note| note.starts_with(start))
 }
 
 #[test]

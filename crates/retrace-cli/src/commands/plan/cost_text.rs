@@ -77,7 +77,7 @@ fn notes(cost: &Cost) -> Vec<String> {
         "Low: each rollout ends after one answer, and all that it reads comes from a cache.".to_owned(),
         format!(
             "High: each rollout has {}, each with one call, nothing comes from a cache, and the context grows by {:.0} \
-             tokens with each: the mean of the recorded answers and results.",
+             tokens with each: the mean of the recorded answers and results. A run whose results are longer takes more.",
             counted(cost.horizon, "answer", "answers"),
             recorded.growth_tokens
         ),
