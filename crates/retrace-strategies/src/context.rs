@@ -164,7 +164,8 @@ mod tests {
     #[test]
     fn a_question_costs_what_its_model_costs_and_one_without_an_answer_is_a_call() {
         let usage = Usage { input_tokens: 100, output_tokens: 10, cache_read_tokens: Some(50), ..Usage::default() };
-        let told = Response { content: vec![Part::text("yes")], usage: Some(usage), ..Response::default() };
+        let told =
+            Response { content: [Part::text("yes")].into_iter().collect(), usage: Some(usage), ..Response::default() };
         let refused = ModelError::Refused { message: "no".to_owned() };
         let script = || ScriptedModel::new([Step::from(told.clone()), refused.clone().into(), told.clone().into()]);
         let spent = |ask: &dyn Ask| {

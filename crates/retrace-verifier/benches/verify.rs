@@ -82,7 +82,7 @@ fn rollouts_kept_in_a_folder(bencher: Bencher, samples: u32) {
         let folder = RunFolder { path: place.path().to_owned(), ..RunFolder::default() };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
         let run = verifier.group(group).run_in(&folder, &|_| {});
-        runtime.expect("a runtime").block_on(async { run.await }).expect("it runs")
+        runtime.expect("a runtime").block_on(run).expect("it runs")
     });
 }
 

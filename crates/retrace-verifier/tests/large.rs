@@ -3,6 +3,7 @@
 //! The allocator counts what all threads hold, so that this is the one test of its binary.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stderr, reason = "the numbers are worth seeing")]
 
 use std::io;
 use std::path::Path;

@@ -68,6 +68,9 @@ pub const LAST_PLAIN_FLOOR: u8 = 3;
 /// What only tests use: it reads files, and panics.
 pub const FOR_TESTS: &str = "retrace-testing";
 
+/// The core crate whose business is a file: it must sync one.
+pub const HOLDS_A_FILE: &str = "retrace-journal";
+
 /// The file of the table.
 const HERE: &str = "xtask/src/tidy/floors.rs";
 

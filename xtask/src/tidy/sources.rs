@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::floors::{FOR_TESTS, LAST_PLAIN_FLOOR, Room};
+use super::floors::{FOR_TESTS, HOLDS_A_FILE, LAST_PLAIN_FLOOR, Room};
 use crate::Finding;
 use crate::copies::SHARED;
 use crate::generated::files_below;
@@ -113,7 +113,7 @@ fn outside_name(place: &str, text: &str) -> Option<Finding> {
 }
 
 fn is_core(member: &Member) -> bool {
-    member.name != FOR_TESTS && Room::of(&member.name).is_some_and(|it| it.floor() <= LAST_PLAIN_FLOOR)
+    ![FOR_TESTS, HOLDS_A_FILE].contains(&&*member.name) && Room::of(&member.name).is_some_and(|it| it.floor() <= LAST_PLAIN_FLOOR)
 }
 
 /// Where a core crate reaches out of the process, its tests excepted.

@@ -44,7 +44,6 @@ fn an_arm_that_warms_the_cache_reads_most_from_it_and_takes_hardly_longer() {
     for concurrency in [2, 4, 8] {
         let (plain, plain_time) = verified(false, concurrency);
         let (warmed, time) = verified(true, concurrency);
-        eprintln!("{concurrency} at once: {warmed:.3} in {time:?}, {plain:.3} in {plain_time:?}");
         assert!(warmed >= 0.8, "{warmed}");
         // Of fifteen first prompts and what follows, one is new instead of three.
         assert!(1.0 - warmed < 0.6 * (1.0 - plain), "{warmed} and {plain}");
