@@ -18,6 +18,7 @@ mod simulated;
 use std::process::ExitCode;
 
 use clap::Parser;
+use retrace_verifier::VerifyError;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
@@ -56,7 +57,7 @@ pub fn main() -> ExitCode {
     match ended {
         Ok(exit) => exit,
         Err(error) if failure::is_closed_pipe(&error) => Exit::Ok,
-        Err(error) if error.is::<Interrupted>() => {
+        Err(error) if error.is::<Interrupted>() || matches!(error.downcast_ref(), Some(VerifyError::Stopped)) => {
             failure::print(&error);
             Exit::Interrupted
         }

@@ -9,7 +9,7 @@ use retrace_events::{Arm, Spend};
 use retrace_score::Left;
 
 use crate::error::JournalError;
-use crate::record::{BoundaryRecord, Record, RecordingRecord, Site};
+use crate::record::{BoundaryRecord, Record, RecordingRecord, Site, Stopped};
 
 /// What is in a journal: small things whole, rollouts and compactions by the place of their line.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Index {
     /// The recordings that a run which stopped early did not reach.
     pub(crate) not_reached: Vec<String>,
     /// Why the run stopped, if that is the last thing it did.
-    pub(crate) stopped: Option<String>,
+    pub(crate) stopped: Option<Stopped>,
     /// What everything cost, also what was withdrawn.
     pub(crate) spent: Spend,
     /// Where the whole lines end.
@@ -96,6 +96,7 @@ impl Index {
             }
             Record::Compaction(compaction) => {
                 self.spent.add(compaction.spend);
+                self.not_reached.retain(|id| *id != compaction.recording);
                 let site = self.site(compaction.recording, compaction.cut)?;
                 let entry = CompactionPlace { left: compaction.outcome.left(), place };
                 if site.compactions.insert(compaction.strategy, entry).is_some() {
@@ -104,6 +105,7 @@ impl Index {
             }
             Record::Rollout(record) => {
                 self.spent.add(record.rollout.spend);
+                self.not_reached.retain(|id| *id != record.key.recording);
                 let site = self.site(record.key.recording, record.key.cut)?;
                 let arm = site.rollouts.entry(record.key.arm).or_default();
                 if arm.insert(record.key.sample, place).is_some() {
@@ -116,9 +118,14 @@ impl Index {
                     let there = site.rollouts.get_mut(&key.arm).and_then(|arm| arm.remove(&key.sample));
                     there.ok_or("it withdraws a rollout that is not there")?;
                 }
+                for key in withdrawn.compactions {
+                    let site = self.site(key.recording, key.cut)?;
+                    let there = site.compactions.shift_remove(&key.strategy);
+                    there.ok_or("it withdraws a compaction that is not there")?;
+                }
             }
             Record::NotReached(not_reached) => self.not_reached = not_reached.recordings,
-            Record::Stopped(stopped) => self.stopped = Some(stopped.reason),
+            Record::Stopped(stopped) => self.stopped = Some(stopped),
         }
         Ok(())
     }

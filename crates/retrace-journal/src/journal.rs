@@ -39,7 +39,11 @@ impl Journal {
     pub fn open(folder: &Path, manifest: Manifest) -> Result<Opened, JournalError> {
         let manifest_path = folder.join(MANIFEST);
         if Manifest::read(&manifest_path)?.is_none() {
-            begin(folder)?;
+            match begin(folder) {
+                // Another program has begun it in this moment.
+                Err(_) if Manifest::read(&manifest_path)?.is_some() => {}
+                begun => begun?,
+            }
         }
         let lock = lock(folder)?;
         let path = folder.join(JOURNAL);
@@ -48,7 +52,8 @@ impl Journal {
             Some(old) if old == manifest => {}
             Some(old) => {
                 match old.plan.goes_on_as(&manifest.plan) {
-                    Ok(()) => {}
+                    // What cannot be read under the new plan is not begun under it.
+                    Ok(()) => drop(Run::of(folder, manifest.clone())?),
                     // Nobody loses anything, so it begins again.
                     Err(_) if Run::of(folder, old)?.has_nothing_finished() => {
                         File::create(&path).map_err(JournalError::io("create", &path))?;

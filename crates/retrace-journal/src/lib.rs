@@ -20,7 +20,7 @@
 //! let Opened { run, mut journal } = Journal::open(folder.path(), manifest.clone())?;
 //! assert!(run.recording("shop-1").is_none());
 //! let facts = RecordingFacts::new("shop-1", EnvironmentKind::Rebuilt);
-//! journal.append(&[Record::Recording(RecordingRecord { facts, executed: Vec::new() })])?;
+//! journal.append(&[Record::Recording(RecordingRecord { facts, cuts: Vec::new(), executed: Vec::new() })])?;
 //! drop(journal);
 //!
 //! let run = Run::read(folder.path())?;
@@ -49,7 +49,7 @@ pub use manifest::{JOURNAL_VERSION, Manifest};
 pub use merge::merge;
 pub use plan::{Difference, Plan, PlannedRecording, Shard};
 pub use record::{
-    BoundaryRecord, CompactionRecord, ExecutedCall, NotReached, Record, RecordingRecord, RolloutRecord, Site, Stopped,
-    Withdrawn, WorldRecord,
+    BoundaryRecord, CompactionKey, CompactionRecord, ExecutedCall, NotReached, Record, RecordingRecord, RolloutRecord,
+    Site, Stopped, Withdrawn, WorldRecord,
 };
 pub use run::Run;

@@ -58,6 +58,7 @@ pub fn merge(shards: &[Run], folder: &Path) -> Result<Run, JournalError> {
         journal.append(&batch)?;
     }
     drop(journal);
+    Run::read(partial.path())?;
     // It may be there and empty.
     match fs::remove_dir(folder) {
         Ok(()) => {}

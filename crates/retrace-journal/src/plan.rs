@@ -86,8 +86,8 @@ impl Plan {
         if newer.samples < self.samples {
             return Err(Difference::of("samples", &self.samples, &newer.samples));
         }
-        if self.stop_early && !newer.recordings.starts_with(&self.recordings) {
-            // What was seen when the run last looked would be another part of the whole.
+        if (self.stop_early || self.shard.is_some()) && !newer.recordings.starts_with(&self.recordings) {
+            // What was seen when the run last looked would be another part of the whole; and so would a share of the boundaries.
             let ids = |plan: &Self| plan.recordings.iter().map(|recording| recording.id.clone()).collect::<Vec<_>>();
             return Err(Difference::of("recordings", &ids(self), &ids(newer)));
         }

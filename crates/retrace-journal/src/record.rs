@@ -35,6 +35,8 @@ pub enum Record {
 pub struct RecordingRecord {
     /// What is known of it.
     pub facts: RecordingFacts,
+    /// Where it is cut: the events before each boundary.
+    pub cuts: Vec<usize>,
     /// Its actions, in order: what a later call may repeat.
     pub executed: Vec<ExecutedCall>,
 }
@@ -121,8 +123,23 @@ pub struct RolloutRecord {
 pub struct Withdrawn {
     /// Which ones.
     pub rollouts: Vec<RolloutKey>,
+    /// Compactions that run again, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compactions: Vec<CompactionKey>,
     /// Why they say nothing.
     pub reason: String,
+}
+
+/// Which compaction it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompactionKey {
+    /// The id of the recording.
+    pub recording: String,
+    /// Events before the boundary.
+    pub cut: usize,
+    /// The name of the strategy.
+    pub strategy: String,
 }
 
 /// Recordings that were not run, since the others had shown enough. The last such record holds.
@@ -139,6 +156,9 @@ pub struct NotReached {
 pub struct Stopped {
     /// Why.
     pub reason: String,
+    /// The rollouts that run again when the run goes on, since all of them failed alike.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<RolloutKey>,
 }
 
 /// Of which boundary a record is.

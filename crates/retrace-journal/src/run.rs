@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use retrace_events::{Arm, Event, History, RolloutKey, Signature, Spend};
 use retrace_score::{
-    BoundaryOutcome, Executed, RecordingFacts, StrategyOutcome, Unfinished, Verification, arms_to_run,
+    BoundaryOutcome, Compaction, Executed, Left, RecordingFacts, StrategyOutcome, Unfinished, Verification, arms_to_run,
 };
 
 use crate::error::JournalError;
 use crate::index::{Index, Lines, Place, SiteIndex};
 use crate::manifest::Manifest;
 use crate::plan::PlannedRecording;
-use crate::record::{CompactionRecord, ExecutedCall, Record, RecordingRecord, RolloutRecord, Site};
+use crate::record::{CompactionKey, CompactionRecord, ExecutedCall, Record, RecordingRecord, RolloutRecord, Site};
 
 /// The names of the files in a run's folder.
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -73,6 +73,11 @@ impl Run {
     /// What everything in it cost, also what was withdrawn.
     pub fn spent(&self) -> Spend {
         self.index.spent
+    }
+
+    /// The recordings that it did not need when it stopped early.
+    pub fn not_reached(&self) -> &[String] {
+        &self.index.not_reached
     }
 
     /// Whether neither a rollout nor a compaction is in it.
@@ -170,6 +175,32 @@ impl Run {
         places.map(|place| self.rollout_at(*place))
     }
 
+    /// The rollouts that are to run again, since the run gave up for them.
+    pub fn to_run_again(&self) -> &[RolloutKey] {
+        self.index.stopped.as_ref().map_or(&[], |stopped| &stopped.again)
+    }
+
+    /// The compactions that failed.
+    ///
+    /// # Errors
+    /// When a line cannot be read again.
+    pub fn failed_compactions(&self) -> Result<Vec<CompactionKey>, JournalError> {
+        let places = self.index.sites.values().flat_map(|site| site.compactions.values());
+        let mut failed = Vec::new();
+        for entry in places.filter(|entry| entry.left == Left::Nothing) {
+            let CompactionRecord { recording, cut, strategy, outcome, .. } = self.compaction_at(entry.place)?;
+            if matches!(outcome, Compaction::Failed { .. }) {
+                failed.push(CompactionKey { recording, cut, strategy });
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Whether everything that is planned is finished.
+    pub fn is_finished(&self) -> bool {
+        self.unfinished().is_none()
+    }
+
     /// Whether something of a recording is not finished, or nothing is known of it.
     pub fn lacks(&self, recording: &str) -> bool {
         let of_it = || self.index.sites.iter().filter(|(site, _)| site.recording == recording);
@@ -261,13 +292,29 @@ impl Run {
         let (mut n_boundaries, mut n_rollouts) = (0, 0);
         let is_there = |recording: &&PlannedRecording| self.index.recordings.contains_key(&recording.id);
         let n_recordings = plan.recordings.iter().filter(|recording| !is_there(recording)).count();
+        let at_most = plan.samples as usize * (1 + plan.strategies.len());
+        for missing in self.sites_that_are_missing() {
+            n_boundaries += missing;
+            n_rollouts += missing * at_most;
+        }
         for entry in self.sites_by_recording().into_values().flatten() {
             let missing = self.n_missing(entry);
             n_boundaries += usize::from(missing > 0);
             n_rollouts += missing;
         }
-        let reason = self.index.stopped.clone();
+        let reason = self.index.stopped.as_ref().map(|stopped| stopped.reason.clone());
         (n_recordings + n_boundaries > 0).then_some(Unfinished { n_recordings, n_boundaries, n_rollouts, reason })
+    }
+
+    /// How many boundaries of each recording are not even known; of a shard others run some, and nobody can say.
+    fn sites_that_are_missing(&self) -> impl Iterator<Item = usize> {
+        let is_whole = self.manifest.plan.shard.is_none();
+        let recordings = self.index.recordings.iter().filter(move |_| is_whole);
+        let reached = recordings.filter(|(id, _)| !self.index.not_reached.contains(id));
+        reached.map(|(id, recording)| {
+            let site = |&cut: &usize| Site { recording: id.clone(), cut };
+            recording.cuts.iter().filter(|cut| !self.index.sites.contains_key(&site(cut))).count()
+        })
     }
 
     /// How many rollouts a boundary lacks, at most: where a compaction is not finished, every arm may run.

@@ -22,7 +22,7 @@ fn recording(id: &str) -> Record {
     let executed =
         ["login", "list", "stock"].map(|name| ExecutedCall { name: name.to_owned(), arguments: "{}".to_owned() });
     let facts = RecordingFacts::new(id, EnvironmentKind::Rebuilt);
-    Record::Recording(RecordingRecord { facts, executed: executed.to_vec() })
+    Record::Recording(RecordingRecord { facts, cuts: vec![2, 4], executed: executed.to_vec() })
 }
 
 fn boundary(recording: &str, cut: usize) -> Record {
@@ -223,8 +223,12 @@ fn what_is_withdrawn_may_run_again_and_stays_paid_for() {
     let folder = TempDir::new().unwrap();
     let mut records = records();
     let withdrawn = key("a", 2, Arm::Pre, 1);
-    records.push(Record::Withdrawn(Withdrawn { rollouts: vec![withdrawn.clone()], reason: "no key".to_owned() }));
-    records.push(Record::Stopped(Stopped { reason: "every rollout failed alike".to_owned() }));
+    records.push(Record::Withdrawn(Withdrawn {
+        rollouts: vec![withdrawn.clone()],
+        compactions: Vec::new(),
+        reason: "no key".to_owned(),
+    }));
+    records.push(Record::Stopped(Stopped { reason: "every rollout failed alike".to_owned(), again: Vec::new() }));
     written(folder.path(), &records).unwrap();
     let Opened { run, mut journal } = Journal::open(folder.path(), manifest()).unwrap();
     assert!(!run.has_rollout(&withdrawn));
@@ -297,7 +301,9 @@ mod shards {
         let folder = TempDir::new().unwrap();
         let [first, _] = halves(folder.path());
         let merged = folder.path().join("merged");
-        merge(&[first], &merged).unwrap();
+        let unfinished = merge(&[first], &merged).unwrap().verification().unfinished.unwrap();
+        // Two boundaries, of which three samples of three arms may run.
+        assert_eq!((unfinished.n_boundaries, unfinished.n_rollouts), (2, 18));
         drop(Journal::open(&merged, manifest()).unwrap());
     }
 

@@ -41,6 +41,12 @@ impl Books {
         self.0.as_ref().map(|books| &books.run)
     }
 
+    /// Whether something at the boundaries of a recording is not finished.
+    pub(crate) fn lack(&self, sites: &[Site]) -> bool {
+        let Some(run) = self.run() else { return true };
+        sites.iter().any(|site| run.boundary(&site.key()).is_none() || run.lacks(site.boundary.trajectory().id()))
+    }
+
     /// What was spent before.
     pub(crate) fn spent(&self) -> Spend {
         self.run().map(Run::spent).unwrap_or_default()

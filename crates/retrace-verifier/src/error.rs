@@ -69,6 +69,9 @@ pub enum VerifyError {
         /// Why it would refuse the first.
         reason: String,
     },
+    /// It was asked to stop before anything had run.
+    #[error("stopped before anything had run")]
+    Stopped,
     /// Dollars are limited, and it is not known what a model costs.
     #[error("dollars are limited, and the prices of the model `{model}` are not known")]
     PriceUnknown {

@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     /// The recordings themselves, and what a journal knows them by, in the same order.
     pub(crate) trajectories: Vec<Arc<Trajectory>>,
     pub(crate) planned: Vec<PlannedRecording>,
+    /// Where each is cut, also where another shard runs.
+    pub(crate) cuts: Vec<Vec<usize>>,
     pub(crate) unusable: Vec<UnusableRecording>,
     pub(crate) n_left_out: usize,
 }
@@ -73,6 +75,7 @@ impl Plan {
                 });
                 let trajectory = Arc::new(Trajectory::new(recording));
                 let boundaries = plan.boundaries(&trajectory, cuts.as_deref(), settings)?;
+                plan.cuts.push(boundaries.iter().map(Boundary::cut).collect());
                 let before = Before::at(&boundaries, &trajectory, &*settings.counter);
                 plan.sites.extend(boundaries.into_iter().zip(before).enumerate().map(|(index, (boundary, before))| {
                     Site {

@@ -23,7 +23,7 @@ pub(crate) async fn check(
     for sites in plan.sites.chunk_by_mut(|one, next| one.recording == next.recording) {
         // Where worlds are rebuilt, one was, and has told its tools, or cannot be.
         let facts = &plan.recordings[sites[0].recording];
-        if facts.environment == EnvironmentKind::Rebuilt || books.run().is_some_and(|run| !run.lacks(&facts.id)) {
+        if facts.environment == EnvironmentKind::Rebuilt || !books.lack(sites) {
             continue;
         }
         if let Some(tools) = tools(sites, settings).await {

@@ -24,7 +24,7 @@ pub(crate) async fn check(plan: &mut Plan, settings: &Settings, books: &Books, p
     // Where nothing is left to run, nothing is replayed either.
     let rebuilt = sites.filter(|sites| {
         let facts = &recordings[sites[0].recording];
-        facts.environment == EnvironmentKind::Rebuilt && books.run().is_none_or(|run| run.lacks(&facts.id))
+        facts.environment == EnvironmentKind::Rebuilt && books.lack(sites)
     });
     let checks: Vec<_> = rebuilt.map(|sites| check_recording(sites, settings)).collect();
     let mut checks = stream::iter(checks).buffered(settings.concurrency);

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
-use retrace_events::{EndReason, RolloutKey};
 use retrace_journal::{
     BoundaryRecord, ExecutedCall, Journal, JournalError, Manifest, NotReached, Opened, Plan as JournalPlan, Record,
-    RecordingRecord, Run, Shard, Stopped, Withdrawn,
+    RecordingRecord, RolloutRecord, Run, Shard, Stopped, Withdrawn,
 };
 use serde_json::{Value, json};
 
@@ -85,11 +84,10 @@ pub(crate) fn open(
     }
     let Opened { mut run, mut journal } = Journal::open(&folder.path, manifest)?;
     let torn_line = run.torn_line();
-    let withdrawn = all_alike(&run)?;
-    let n_withdrawn = withdrawn.len();
-    if n_withdrawn > 0 {
-        let reason = "all rollouts so far failed alike".to_owned();
-        journal.append(&[Record::Withdrawn(Withdrawn { rollouts: withdrawn, reason })])?;
+    let again = to_run_again(&run, setup.settings.give_up_after)?;
+    let n_withdrawn = again.rollouts.len();
+    if n_withdrawn + again.compactions.len() > 0 {
+        journal.append(&[Record::Withdrawn(again)])?;
         run = Run::read(&folder.path)?;
     }
     let (n_rollouts, spent) = (run.n_rollouts(), run.spent());
@@ -109,32 +107,45 @@ pub(crate) fn open(
     Ok(books.map_err(|source| JournalError::Io { action: "start to write in", path: path.clone(), source })?)
 }
 
-/// All rollouts of a run, if all failed alike: they say something about the set-up, and nothing about any strategy.
-fn all_alike(run: &Run) -> Result<Vec<RolloutKey>, JournalError> {
-    let mut breaker = Breaker::new(usize::MAX);
-    let mut keys = Vec::new();
-    for record in run.rollouts() {
-        let record = record?;
-        breaker.add(&record.rollout);
-        if !matches!(record.rollout.end, EndReason::Failed(_)) || !breaker.saw_nothing_else() {
-            return Ok(Vec::new());
+/// What of a run is to run again: the rollouts for which it gave up, or all of a finished one if all failed alike, and where no
+/// rollout ran, the compactions that failed. They say something about the set-up, and nothing about any strategy.
+fn to_run_again(run: &Run, give_up_after: usize) -> Result<Withdrawn, JournalError> {
+    let mut again =
+        Withdrawn { rollouts: run.to_run_again().to_vec(), compactions: Vec::new(), reason: AGAIN.to_owned() };
+    if run.n_rollouts() == 0 {
+        again.compactions = run.failed_compactions()?;
+    } else if again.rollouts.is_empty() {
+        let mut breaker = Breaker::new(usize::MAX);
+        for record in run.rollouts() {
+            let RolloutRecord { key, rollout } = record?;
+            breaker.add(&key, &rollout);
+            if breaker.alike().is_empty() {
+                return Ok(again);
+            }
         }
-        keys.push(record.key);
+        // One or two may have failed alike by chance.
+        if run.n_rollouts() >= give_up_after || run.is_finished() {
+            again.rollouts = breaker.alike().to_vec();
+        }
     }
-    Ok(keys)
+    Ok(again)
 }
+
+/// Why something runs again.
+const AGAIN: &str = "all failed alike";
 
 /// Writes down the recordings and boundaries that are not there yet.
 pub(crate) async fn keep_plan(books: &Books, plan: &Plan) -> Result<(), Lost> {
     let Some(run) = books.run() else { return Ok(()) };
     let mut records = Vec::new();
-    for (facts, trajectory) in plan.recordings.iter().zip(&plan.trajectories) {
+    for ((facts, trajectory), cuts) in plan.recordings.iter().zip(&plan.trajectories).zip(&plan.cuts) {
         if run.recording(&facts.id).is_none() {
             let executed = trajectory.actions().iter().map(|action| ExecutedCall {
                 name: action.action.name().to_owned(),
                 arguments: action.action.arguments().to_owned(),
             });
-            records.push(Record::Recording(RecordingRecord { facts: facts.clone(), executed: executed.collect() }));
+            let (facts, cuts, executed) = (facts.clone(), cuts.clone(), executed.collect());
+            records.push(Record::Recording(RecordingRecord { facts, cuts, executed }));
         }
     }
     records.extend(plan.sites.iter().filter(|site| run.boundary(&site.key()).is_none()).map(|site| {
@@ -152,13 +163,14 @@ pub(crate) async fn keep_plan(books: &Books, plan: &Plan) -> Result<(), Lost> {
 
 /// Writes down how a run ended, where that tells more than what it finished.
 pub(crate) async fn keep_end(books: &Books, outcome: &Outcome) {
-    let reason = outcome.stopped.as_ref().map(ToString::to_string);
-    let not_reached = NotReached { recordings: outcome.not_reached.clone() };
+    let Some(run) = books.run() else { return };
+    let stopped =
+        outcome.stopped.as_ref().map(|stop| Stopped { reason: stop.to_string(), again: outcome.alike.clone() });
     let mut records = Vec::new();
-    if !not_reached.recordings.is_empty() {
-        records.push(Record::NotReached(not_reached));
+    if stopped.is_none() && outcome.not_reached != run.not_reached() {
+        records.push(Record::NotReached(NotReached { recordings: outcome.not_reached.clone() }));
     }
-    records.extend(reason.map(|reason| Record::Stopped(Stopped { reason })));
+    records.extend(stopped.map(Record::Stopped));
     // Where even this cannot be written, the run says so itself.
     let _ = books.keep(records).await;
 }

@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use retrace_env::check_rebuilds;
 use retrace_events::{Arm, EndReason, History, Rollout, RolloutKey, Spend};
@@ -29,6 +30,9 @@ use crate::progress::Progress;
 use crate::stop::{Breaker, Stop, StopSignal};
 use crate::warm::Warm;
 
+/// How long what is at work may take to be put down.
+const PUT_DOWN: Duration = Duration::from_secs(10);
+
 /// What came out of a run.
 #[derive(Default)]
 pub(crate) struct Outcome {
@@ -42,13 +46,18 @@ pub(crate) struct Outcome {
     pub(crate) stopped: Option<Stop>,
     /// What it lacks, if it lacks anything.
     pub(crate) unfinished: Option<Unfinished>,
+    /// The rollouts that all failed alike, where that is why it stopped.
+    pub(crate) alike: Vec<RolloutKey>,
+    /// How many boundaries have their outcomes made.
+    n_finished: usize,
     states: Vec<AtBoundary>,
 }
 
 impl Outcome {
     /// Makes outcomes of the boundaries before this one.
     pub(crate) fn finish(&mut self, sites: &[Site], before: usize) {
-        let finished = self.boundaries.len()..before;
+        let finished = self.n_finished..before;
+        self.n_finished = before.max(self.n_finished);
         let outcomes = finished.map(|site| std::mem::take(&mut self.states[site]).into_outcome(&sites[site]));
         self.boundaries.extend(outcomes);
     }
@@ -115,7 +124,8 @@ impl<'a> Schedule<'a> {
         let states = sites.iter().map(|_| AtBoundary::new(setup)).collect();
         let mut upcoming = VecDeque::new();
         for (site, at) in sites.iter().enumerate().filter(|(_, at)| at.unusable.is_none()) {
-            let is_checked = || task.books.run().is_some_and(|run| run.world(at.boundary.trajectory().id()).is_some());
+            let id = at.boundary.trajectory().id();
+            let is_checked = || task.books.run().is_some_and(|run| run.world(id).is_some() || !run.lacks(id));
             if at.checks_rebuilds && !is_checked() {
                 upcoming.push_back(Job::CheckRebuilds { site });
             }
@@ -142,16 +152,23 @@ impl<'a> Schedule<'a> {
 
     async fn run(&mut self, warmed: &mut UnboundedReceiver<(usize, Arm)>) {
         let signal = self.task.signal;
-        self.check_spent();
         // Once it is to stop, no longer than this.
         let mut until = None;
         loop {
+            if signal.is_given() {
+                self.stop(Stop::Asked);
+            }
             if self.outcome.stopped.is_none() {
                 self.start();
             }
-            if self.outcome.stopped.is_some() && until.is_none() {
+            if let (Some(stop), None) = (&self.outcome.stopped, until) {
                 (self.task.progress)(Progress::Stopping { n_running: self.running.len() });
-                until = Some(Instant::now() + self.task.setup.settings.grace);
+                // What cannot be kept is not waited for.
+                let grace = match stop {
+                    Stop::NotKept { .. } => Duration::ZERO,
+                    _ => self.task.setup.settings.grace,
+                };
+                until = Some(Instant::now() + grace);
             }
             let is_late = async {
                 match until {
@@ -168,9 +185,10 @@ impl<'a> Schedule<'a> {
                     Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
                 },
                 Some((site, arm)) = warmed.recv() => self.follow(site, arm),
-                () = signal.given(), if self.outcome.stopped.is_none() => self.outcome.stopped = Some(Stop::Asked),
+                () = signal.given(), if self.outcome.stopped.is_none() => {}
                 () = is_late => {
-                    self.running.shutdown().await;
+                    // What computes without awaiting cannot be put down, and is not waited for without end.
+                    let _ = timeout(PUT_DOWN, self.running.shutdown()).await;
                     break;
                 }
             }
@@ -181,9 +199,26 @@ impl<'a> Schedule<'a> {
     fn start(&mut self) {
         while self.running.len() < self.task.setup.settings.concurrency {
             let Some(job) = self.next() else { break };
+            if let Some(reason) =
+                self.task.setup.settings.spend_limit.reached_by(&self.spent).filter(|_| self.is_paid(&job))
+            {
+                return self.stop(Stop::Spent { reason });
+            }
             let Task { setup, sites, books, .. } = &self.task;
             let work = work(Arc::clone(setup), Arc::clone(sites), Arc::clone(books), self.warm.clone(), job);
             self.running.spawn(work.in_current_span());
+        }
+    }
+
+    /// Whether a job may ask a model: what was finished before does not.
+    fn is_paid(&self, job: &Job) -> bool {
+        match job {
+            Job::CheckRebuilds { .. } => false,
+            Job::Compact { site, strategy, .. } => {
+                let key = self.task.sites[*site].key();
+                !self.task.books.run().is_some_and(|run| run.has_compaction(&key, strategy))
+            }
+            Job::RollOut { .. } => true,
         }
     }
 
@@ -195,7 +230,7 @@ impl<'a> Schedule<'a> {
         let may_start = match &mut self.looks {
             None => true,
             Some(looks) if looks.lets(site, &self.task.sites) => true,
-            Some(looks) => self.running.is_empty() && looks.look(site, &self.task.sites, &mut self.outcome),
+            Some(looks) => self.running.is_empty() && looks.look(site, &self.task, &mut self.outcome),
         };
         may_start.then(|| self.upcoming.pop_front()).flatten()
     }
@@ -227,15 +262,13 @@ impl<'a> Schedule<'a> {
             let given = Some(Box::new(go_on(&site.boundary.history(), &left, added, &*setup.settings.counter)));
             self.links.push_back(Job::Compact { site: next, strategy: strategy.clone(), given });
         }
-        let spend = outcome.spend;
+        if is_new {
+            self.spent.add(outcome.spend);
+        }
         let state = &mut self.outcome.states[index];
         state.compactions[&strategy] = Some(outcome);
         if state.is_compacted() {
             self.plan(index);
-        }
-        if is_new {
-            self.spent.add(spend);
-            self.check_spent();
         }
     }
 
@@ -284,19 +317,12 @@ impl<'a> Schedule<'a> {
         // However it ended, nobody waits for its answer any more.
         self.follow(site, key.arm.clone());
         self.spent.add(rollout.spend);
-        if let Some(stop) = self.breaker.add(&rollout) {
+        if let Some(stop) = self.breaker.add(&key, &rollout) {
             self.stop(stop);
         }
-        self.check_spent();
         let end: EndReason = rollout.end.clone();
         self.outcome.states[site].add(&key, rollout);
         (self.task.progress)(Progress::RolledOut { key, end });
-    }
-
-    fn check_spent(&mut self) {
-        if let Some(limit) = self.task.setup.settings.spend_limit.reached_by(&self.spent) {
-            self.stop(Stop::Spent { limit });
-        }
     }
 
     /// Stops, for the first of several reasons.
@@ -307,11 +333,13 @@ impl<'a> Schedule<'a> {
     async fn finish(mut self) -> Outcome {
         let Task { setup, sites, progress, books, .. } = &self.task;
         if !self.outcome.not_reached.is_empty() {
-            let n_boundaries =
-                sites[self.outcome.boundaries.len()..].iter().filter(|site| site.unusable.is_none()).count();
+            let n_boundaries = sites[self.outcome.n_finished..].iter().filter(|site| site.unusable.is_none()).count();
             let n_rollouts = n_boundaries * (1 + setup.strategies.len()) * setup.settings.samples as usize;
             progress(Progress::NotNeeded { n_rollouts });
             return self.outcome;
+        }
+        if matches!(self.outcome.stopped, Some(Stop::AllAlike { .. })) {
+            self.outcome.alike = self.breaker.alike().to_vec();
         }
         let usable = self.outcome.states.iter().zip(&**sites).filter(|(_, site)| site.unusable.is_none());
         let missing: Vec<_> = usable.map(|(state, _)| state.n_missing(setup)).filter(|&n| n > 0).collect();
@@ -358,7 +386,8 @@ async fn try_work(
             // What fails here is seen again, and counted, in the rollouts.
             let environment = Bounded { environment: &**environment, limits: setup.settings.limits };
             let check = timeout(setup.settings.limits.rollout, check_rebuilds(&environment, boundary)).await;
-            let difference = check.ok().and_then(Result::ok).flatten().map(|difference| difference.to_string());
+            let Ok(Ok(difference)) = check else { return Ok(Done::CheckedRebuilds { site, difference: None }) };
+            let difference = difference.map(|difference| difference.to_string());
             let recording = boundary.trajectory().id().to_owned();
             books.keep(vec![Record::World(WorldRecord { recording, difference: difference.clone() })]).await?;
             Done::CheckedRebuilds { site, difference }

@@ -65,11 +65,15 @@ pub struct SpendLimit {
 }
 
 impl SpendLimit {
-    /// The limit that is reached, if one is.
+    /// Why nothing more may be spent, if nothing may.
     pub(crate) fn reached_by(&self, spent: &Spend) -> Option<String> {
-        let tokens = self.tokens.filter(|&limit| spent.total_tokens() >= limit);
-        let dollars = self.dollars.filter(|&limit| spent.dollars.is_some_and(|spent| spent >= limit));
-        tokens.map(|limit| format!("{limit} tokens")).or_else(|| dollars.map(|limit| limit.to_string()))
+        if let Some(limit) = self.tokens.filter(|&limit| spent.total_tokens() >= limit) {
+            return Some(format!("{limit} tokens are spent"));
+        }
+        match (self.dollars?, spent.dollars) {
+            (limit, None) => Some(format!("it is not known what a call cost, so that {limit} cannot be kept to")),
+            (limit, Some(spent)) => (spent >= limit).then(|| format!("{limit} are spent")),
+        }
     }
 }
 
@@ -168,7 +172,7 @@ impl Group {
         Self { kind: EnvironmentKind::Recorded, ..Self::new(recordings, environment) }
     }
 
-    /// Says which environment it is, so that a run which is [kept](crate::Kept) does not go on in another.
+    /// Says which environment it is, so that a run which is [kept in a folder](crate::RunFolder) does not go on in another.
     #[must_use]
     pub fn described(mut self, description: Value) -> Self {
         self.description = description;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use retrace_events::{EndReason, Failure, Rollout, Stage};
+use retrace_events::{EndReason, Failure, Rollout, RolloutKey, Stage};
 use tokio::sync::watch;
 
 /// Tells a verification to stop: what is at work is given a moment to finish, and nothing new starts.
@@ -20,6 +20,11 @@ impl StopSignal {
     /// Gives the signal, for good.
     pub fn stop(&self) {
         self.0.send_replace(true);
+    }
+
+    /// Whether it was given.
+    pub(crate) fn is_given(&self) -> bool {
+        *self.0.borrow()
     }
 
     /// Waits for the signal.
@@ -45,10 +50,10 @@ pub enum Stop {
         /// How the first failed.
         failure: Failure,
     },
-    /// What may be spent is.
+    /// Nothing more may be spent.
     Spent {
-        /// The limit, with its unit.
-        limit: String,
+        /// Why not, with the limit and its unit.
+        reason: String,
     },
     /// What was finished could not be kept.
     NotKept {
@@ -64,7 +69,7 @@ impl fmt::Display for Stop {
             Self::AllAlike { n_rollouts, failure } => {
                 write!(f, "the first {n_rollouts} rollouts all failed alike: {failure}")
             }
-            Self::Spent { limit } => write!(f, "{limit} are spent"),
+            Self::Spent { reason } => f.write_str(reason),
             Self::NotKept { reason } => write!(f, "nothing more can be kept: {reason}"),
         }
     }
@@ -75,34 +80,36 @@ impl fmt::Display for Stop {
 pub(crate) struct Breaker {
     /// After how many it trips.
     limit: usize,
-    /// How many there were, and how the first failed; none once one did not.
-    alike: Option<(usize, Option<Failure>)>,
+    /// Those there were, and how the first failed; none once one did not.
+    alike: Option<(Vec<RolloutKey>, Option<Failure>)>,
 }
 
 impl Breaker {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, alike: Some((0, None)) }
+        Self { limit, alike: Some((Vec::new(), None)) }
     }
 
     /// Takes in a rollout, and says why to stop if it is time to.
-    pub(crate) fn add(&mut self, rollout: &Rollout) -> Option<Stop> {
-        let (n, first) = self.alike.as_mut()?;
-        let EndReason::Failed(failure) = &rollout.end else {
-            self.alike = None;
-            return None;
+    pub(crate) fn add(&mut self, key: &RolloutKey, rollout: &Rollout) -> Option<Stop> {
+        let (keys, first) = self.alike.as_mut()?;
+        let has_tripped = keys.len() >= self.limit;
+        let is_alike = match &rollout.end {
+            EndReason::Failed(failure) => kind(first.get_or_insert_with(|| failure.clone())) == kind(failure),
+            _ => false,
         };
-        let first = first.get_or_insert_with(|| failure.clone());
-        if kind(first) != kind(failure) {
+        if is_alike {
+            keys.push(key.clone());
+        } else if !has_tripped {
             self.alike = None;
             return None;
         }
-        *n += 1;
-        (*n == self.limit).then(|| Stop::AllAlike { n_rollouts: *n, failure: first.clone() })
+        let trips = !has_tripped && keys.len() == self.limit;
+        first.clone().filter(|_| trips).map(|failure| Stop::AllAlike { n_rollouts: self.limit, failure })
     }
 
-    /// Whether there were rollouts, and all failed alike.
-    pub(crate) fn saw_nothing_else(&self) -> bool {
-        self.alike.as_ref().is_some_and(|(n, _)| *n > 0)
+    /// The rollouts so far, if all failed alike.
+    pub(crate) fn alike(&self) -> &[RolloutKey] {
+        self.alike.as_ref().map_or(&[], |(keys, _)| keys)
     }
 }
 
@@ -114,6 +121,8 @@ fn kind(failure: &Failure) -> (Stage, String) {
 
 #[cfg(test)]
 mod tests {
+    use retrace_events::Arm;
+
     use super::*;
 
     fn failed(message: &str) -> Rollout {
@@ -124,28 +133,35 @@ mod tests {
         Rollout { end: EndReason::Answer, ..failed("") }
     }
 
+    fn add(breaker: &mut Breaker, rollout: &Rollout) -> Option<Stop> {
+        let key = RolloutKey { recording: "a".to_owned(), cut: 3, arm: Arm::Pre, sample: 0 };
+        breaker.add(&key, rollout)
+    }
+
     #[test]
     fn it_trips_when_the_first_all_fail_alike() {
         let mut breaker = Breaker::new(3);
-        assert!(!breaker.saw_nothing_else());
-        assert_eq!(breaker.add(&failed("refused: request 17")), None);
-        assert_eq!(breaker.add(&failed("refused: request 18")), None);
-        assert!(breaker.saw_nothing_else());
-        let stop = breaker.add(&failed("refused: request 19")).unwrap();
+        assert_eq!(breaker.alike().len(), 0);
+        assert_eq!(add(&mut breaker, &failed("refused: request 17")), None);
+        assert_eq!(add(&mut breaker, &failed("refused: request 18")), None);
+        assert_eq!(breaker.alike().len(), 2);
+        let stop = add(&mut breaker, &failed("refused: request 19")).unwrap();
         let expected = "the first 3 rollouts all failed alike: model: refused: request 17";
         assert_eq!(stop.to_string(), expected);
-        // Those that are still at work do not trip it again.
-        assert_eq!(breaker.add(&failed("refused: request 20")), None);
+        // Those that are still at work do not trip it again, nor do they close it.
+        assert_eq!(add(&mut breaker, &failed("refused: request 20")), None);
+        assert_eq!(add(&mut breaker, &answered()), None);
+        assert_eq!(breaker.alike().len(), 4);
     }
 
     #[test]
     fn one_that_differs_keeps_it_closed() {
         for other in [answered(), failed("timed out"), Rollout::failed(Stage::Restore, "refused")] {
             let mut breaker = Breaker::new(2);
-            breaker.add(&failed("refused"));
-            assert_eq!(breaker.add(&other), None);
-            assert!((0..9).all(|_| breaker.add(&failed("refused")).is_none()));
-            assert!(!breaker.saw_nothing_else());
+            add(&mut breaker, &failed("refused"));
+            assert_eq!(add(&mut breaker, &other), None);
+            assert!((0..9).all(|_| add(&mut breaker, &failed("refused")).is_none()));
+            assert_eq!(breaker.alike().len(), 0);
         }
     }
 }

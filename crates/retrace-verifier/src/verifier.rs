@@ -200,13 +200,20 @@ impl Verifier {
             Some(folder) => open(folder, &mut plan, &setup, control.as_deref(), progress)?,
         };
         let settings = &setup.settings;
-        replays::check(&mut plan, settings, &books, progress).await;
-        if let (0, Some(reason)) = (plan.n_usable(), plan.sites.iter().find_map(|site| site.unusable.clone())) {
+        let is_shard = folder.is_some_and(|folder| folder.shard.is_some());
+        tokio::select! {
+            () = replays::check(&mut plan, settings, &books, progress) => {}
+            () = self.signal.given() => return Err(VerifyError::Stopped),
+        }
+        if let (0, Some(reason), false) =
+            (plan.n_usable(), plan.sites.iter().find_map(|site| site.unusable.clone()), is_shard)
+        {
             return Err(VerifyError::NothingReplays { n_boundaries: plan.sites.len(), reason });
         }
         let refused = refusals::check(&mut plan, &setup.model, settings, &books).await;
         let n_boundaries = plan.n_usable();
-        if let (0, Some((n_boundaries, reason))) = (n_boundaries, refused) {
+        // A share of the boundaries may have nothing to run; that is for the whole to say.
+        if let (0, Some((n_boundaries, reason)), false) = (n_boundaries, refused, is_shard) {
             return Err(VerifyError::AllRefused { n_boundaries, reason });
         }
         keep_plan(&books, &plan).await?;

@@ -113,7 +113,8 @@ fn outside_name(place: &str, text: &str) -> Option<Finding> {
 }
 
 fn is_core(member: &Member) -> bool {
-    ![FOR_TESTS, HOLDS_A_FILE].contains(&&*member.name) && Room::of(&member.name).is_some_and(|it| it.floor() <= LAST_PLAIN_FLOOR)
+    ![FOR_TESTS, HOLDS_A_FILE].contains(&&*member.name)
+        && Room::of(&member.name).is_some_and(|it| it.floor() <= LAST_PLAIN_FLOOR)
 }
 
 /// Where a core crate reaches out of the process, its tests excepted.

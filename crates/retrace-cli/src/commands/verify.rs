@@ -80,6 +80,8 @@ impl Outcome {
         let run = output::read_run(path)?;
         let shown = output::report_run(&run, &JudgingArgs::default(), &args.output)?;
         Ok(match stop {
+            // A share of the whole passes no gate of its own.
+            None if args.shard.is_some() => Exit::Ok,
             None => shown,
             Some(stop) => {
                 output::warn(&format!("the run stopped before its end: {stop}; {again}"));

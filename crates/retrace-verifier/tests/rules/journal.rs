@@ -164,6 +164,65 @@ fn a_run_whose_first_rollouts_all_fail_alike_stops_and_runs_them_again_once_mend
 }
 
 #[test]
+fn what_a_run_gave_up_for_runs_again_whatever_worked_before() {
+    let place = TempDir::new().unwrap();
+    let verifier = |model: Arc<dyn Model>, tokens| {
+        let spend_limit = SpendLimit { tokens, dollars: None };
+        Verifier::new(model, Settings { give_up_after: 3, spend_limit, ..settings() })
+            .strategy("tail", Arc::new(TailWindow::new(2)))
+            .group(Group::new([recording("a", 6)], Arc::new(fresh_counters())))
+    };
+    run_in(verifier(Arc::new(Talkative), Some(30)), &folder(place.path())).unwrap();
+    let n_before = Run::read(place.path()).unwrap().n_rollouts();
+    let broken = Named("talkative", NoKey);
+    assert!(matches!(run_in(verifier(Arc::new(broken), None), &folder(place.path())), Some(Stop::AllAlike { .. })));
+    assert!(Run::read(place.path()).unwrap().n_rollouts() >= n_before + 3);
+    assert_eq!(run_in(verifier(Arc::new(Talkative), None), &folder(place.path())), None);
+    assert!(report(place.path()) == json_of(run(verifier(Arc::new(Talkative), None))));
+}
+
+/// A model under another name.
+struct Named<M>(&'static str, M);
+
+impl<M: Model> Model for Named<M> {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn respond<'a>(&'a self, prompt: &'a Prompt<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        self.1.respond(prompt)
+    }
+}
+
+#[test]
+fn compactions_that_left_nothing_to_run_are_tried_again() {
+    let place = TempDir::new().unwrap();
+    let verifier = |model: Arc<dyn Model>| {
+        Verifier::new(model, settings())
+            .strategy("summary", Arc::new(Summarize::new(3)))
+            .group(Group::new([recording("a", 6)], Arc::new(fresh_counters())))
+    };
+    assert_eq!(run_in(verifier(Arc::new(NoKey)), &folder(place.path())), None);
+    assert_eq!(Run::read(place.path()).unwrap().n_rollouts(), 0);
+    assert_eq!(run_in(verifier(Arc::<Counting>::default()), &folder(place.path())), None);
+    assert!(report(place.path()) == json_of(run(verifier(Arc::<Counting>::default()))));
+}
+
+#[test]
+fn a_finished_run_has_spent_what_it_may_and_is_finished_all_the_same() {
+    let place = TempDir::new().unwrap();
+    let verifier = |tokens| {
+        let spend_limit = SpendLimit { tokens, dollars: None };
+        Verifier::new(Arc::new(Talkative), Settings { spend_limit, ..settings() })
+            .strategy("tail", Arc::new(TailWindow::new(2)))
+            .group(Group::new([recording("a", 6)], Arc::new(fresh_counters())))
+    };
+    assert_eq!(run_in(verifier(None), &folder(place.path())), None);
+    assert_eq!(run_in(verifier(Some(1)), &folder(place.path())), None);
+    assert!(Run::read(place.path()).unwrap().is_finished());
+}
+
+#[test]
 fn what_may_be_spent_is_not_exceeded_by_more_than_what_is_at_work() {
     let place = TempDir::new().unwrap();
     let limited = |tokens| {
@@ -269,6 +328,27 @@ fn a_run_that_may_stop_early_looks_at_the_same_when_it_goes_on() {
         assert!(report(&part) == expected);
         fs::remove_dir_all(&part).unwrap();
     }
+}
+
+#[test]
+fn what_was_not_reached_is_reached_when_more_is_asked() {
+    let judging = Judging { stop_early: true, ..Judging::default() };
+    let place = TempDir::new().unwrap();
+    let (grown, whole) = (place.path().join("grown"), place.path().join("whole"));
+    let verifier = || {
+        let recordings = (0..12).map(|number| recording(&format!("r{number:02}"), 6));
+        Verifier::new(Arc::new(super::early::Forgetful), Settings { judging, ..settings() })
+            .strategy("tail", Arc::new(TailWindow::new(2)))
+            .group(Group::new(recordings, Arc::new(fresh_counters())))
+    };
+    run_in(verifier(), &folder(&grown));
+    assert_eq!(Run::read(&grown).unwrap().not_reached().len(), 5);
+    // Of one that leaves all as it is no harm will be shown.
+    let both = || verifier().strategy("all", Arc::new(TailWindow::new(50)));
+    run_in(both(), &folder(&grown));
+    run_in(both(), &folder(&whole));
+    assert_eq!(Run::read(&grown).unwrap().not_reached(), [""; 0]);
+    assert!(report(&grown) == report(&whole));
 }
 
 #[test]
