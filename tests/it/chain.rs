@@ -31,7 +31,7 @@ fn a_chain_summarizes_its_own_summaries_and_its_window_is_the_same() {
     let (plain, chained) = (left(&plain, "summary"), left(&chained, "summary"));
     assert!(plain.len() > 2 && plain[0] == chained[0] && plain[2..] != chained[2..], "{plain:?} {chained:?}");
 
-    let text = retrace_in(folder.path(), &["verify", "-c", "shop/retrace.toml"]).ok();
+    let text = retrace_in(folder.path(), &["verify", "-c", "shop/retrace.toml", "--run", "chained"]).ok();
     assert!(text.contains("* Chained: at each boundary"), "{text}");
     let inspected = retrace_in(folder.path(), &["inspect", "-c", "shop/retrace.toml", "shop/recordings"]).ok();
     assert!(

@@ -127,10 +127,8 @@ fn a_disk_that_takes_no_more_stops_the_run_and_says_so() {
         .output()
         .unwrap();
     let error = Ended::from(output).failed();
-    assert!(
-        error.contains("the run stopped, since nothing more could be kept: failed to write `run/journal.jsonl`"),
-        "{error}"
-    );
+    assert!(error.contains("the run stopped, since nothing more could be kept: "), "{error}");
+    assert!(error.contains("`run/journal.jsonl`"), "{error}");
     assert!(error.contains("goes on where it was"), "{error}");
     assert_eq!(fs::metadata(folder.path().join("run/journal.jsonl")).unwrap().len(), 64 * 512);
     assert!(retrace_in(folder.path(), &["verify", "--json", "--run", "run"]).ok() == expected);

@@ -13,6 +13,8 @@ use retrace_report::{NoSuchHorizon, printable};
 use retrace_score::{PilotError, ReportError, ScoreInputError};
 use retrace_verifier::VerifyError;
 
+use crate::output::tell;
+
 /// An error with a hint, for what goes wrong in the program itself.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -45,10 +47,10 @@ pub(crate) fn text(error: &anyhow::Error) -> String {
 fn print_as(label: &str, error: &anyhow::Error) {
     for (number, text) in causes(error).iter().enumerate() {
         let label = if number == 0 { label } else { "  caused by" };
-        eprintln!("{label}: {}", text.trim_end().lines().map(printable).collect::<Vec<_>>().join("\n    "));
+        tell(&format!("{label}: {}", text.trim_end().lines().map(printable).collect::<Vec<_>>().join("\n    ")));
     }
     for hint in error.chain().filter_map(hint) {
-        eprintln!("hint: {}", printable(&hint));
+        tell(&format!("hint: {}", printable(&hint)));
     }
 }
 
@@ -65,7 +67,7 @@ fn causes(error: &anyhow::Error) -> Vec<String> {
 
 /// Prints lines that may quote what the user typed.
 pub(crate) fn print_lines(text: &str) {
-    text.trim_end().lines().for_each(|line| eprintln!("{}", printable(line)));
+    text.trim_end().lines().for_each(|line| tell(&printable(line)));
 }
 
 /// Whether whoever read our output has stopped reading.

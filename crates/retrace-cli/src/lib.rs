@@ -1,7 +1,6 @@
 //! The `retrace` program: what a compaction strategy does to an agent's next tool calls, from the command line.
 //!
 //! The program reads arguments, a configuration and files, hands them to the other crates, and prints what they say.
-#![expect(clippy::print_stderr, reason = "a program tells what went wrong")]
 
 mod args;
 mod commands;

@@ -1,11 +1,11 @@
 //! What goes to stdout and stderr.
 
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write, stderr, stdout};
 use std::mem;
 use std::path::Path;
 
 use anyhow::Result;
-use retrace_journal::Run;
+use retrace_journal::{Run, Shard};
 use retrace_report::{Look, NoSuchHorizon, Style, View, counted, printable, text, write_report};
 use retrace_score::{
     BoundaryFacts, BoundaryReport, Key, Margins, Report, Reporter, Scope, StrategyReport, Verdict, Verification,
@@ -28,12 +28,17 @@ pub(crate) fn print(text: &str) -> Result<()> {
 
 /// Tells something beside the data.
 pub(crate) fn warn(text: &str) {
-    eprintln!("warning: {}", printable(text));
+    tell(&format!("warning: {}", printable(text)));
 }
 
 /// Tells something that is as it should be.
 pub(crate) fn note(text: &str) {
-    eprintln!("{}", printable(text));
+    tell(&printable(text));
+}
+
+/// Writes a line to stderr. Unlike `eprintln!` it does not panic when nobody reads on.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
 }
 
 /// Reads a run, and tells if its last line is not whole.
@@ -69,6 +74,9 @@ pub(crate) fn judge(verification: &mut Verification, rules: &JudgingArgs, args: 
 
 /// Makes the report of what a run has finished, boundary by boundary, and prints it; says what [`report`] does.
 pub(crate) fn report_run(run: &Run, rules: &JudgingArgs, args: &OutputArgs) -> Result<Exit> {
+    if let Some(Shard { index, of }) = run.manifest().plan.shard {
+        note(&format!("this is shard {index} of {of}, and its boundaries alone; `retrace merge` joins them"));
+    }
     let mut verification = run.verification();
     judge(&mut verification, rules, args)?;
     let mut reporter = Reporter::new(verification)?;
@@ -139,7 +147,9 @@ fn gate(report: &Report) -> Exit {
         Verdict::WithinMargin { .. } => Exit::Ok,
         _ => Exit::NotShown,
     };
-    gated.map(|(_, strategy)| exit(report.verdict(strategy))).max().unwrap_or(Exit::Ok)
+    let worst = gated.map(|(_, strategy)| exit(report.verdict(strategy))).max().unwrap_or(Exit::Ok);
+    // A part of a run passes no gate.
+    if report.unfinished.is_some() { worst.max(Exit::NotShown) } else { worst }
 }
 
 impl OutputArgs {

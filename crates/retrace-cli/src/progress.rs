@@ -7,9 +7,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use retrace_report::counted;
 use retrace_verifier::Progress;
 
+use crate::output::tell;
+
 /// Draws what a verification tells.
 pub(crate) struct Bar {
     bar: ProgressBar,
+    n_ended: AtomicUsize,
     n_failed: AtomicUsize,
 }
 
@@ -21,7 +24,7 @@ impl Bar {
             ProgressStyle::with_template("{bar:30} {pos}/{len} rollouts, {msg} failed, {elapsed} so far, {eta} left");
         let bar = ProgressBar::with_draw_target(None, target);
         let bar = bar.with_style(style.expect("the template is well formed")).with_message("0");
-        Self { bar, n_failed: AtomicUsize::new(0) }
+        Self { bar, n_ended: AtomicUsize::new(0), n_failed: AtomicUsize::new(0) }
     }
 
     /// Draws one thing that has happened.
@@ -36,6 +39,7 @@ impl Bar {
                     let n_failed = self.n_failed.fetch_add(1, Ordering::Relaxed) + 1;
                     self.bar.set_message(n_failed.to_string());
                 }
+                self.n_ended.fetch_add(1, Ordering::Relaxed);
                 self.bar.inc(1);
             }
             _ => {}
@@ -52,9 +56,7 @@ impl Bar {
         self.bar.finish_and_clear();
         let seconds = self.bar.elapsed().as_secs_f64();
         let n_failed = self.n_failed.load(Ordering::Relaxed);
-        eprintln!(
-            "{} in {seconds:.1} s, {n_failed} of them failed",
-            counted(self.bar.position() as usize, "rollout", "rollouts")
-        );
+        let n_ended = self.n_ended.load(Ordering::Relaxed);
+        tell(&format!("{} in {seconds:.1} s, {n_failed} of them failed", counted(n_ended, "rollout", "rollouts")));
     }
 }

@@ -68,7 +68,7 @@ impl Manifest {
     pub(crate) fn write(&self, path: &Path) -> Result<(), JournalError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let write = || {
-            let mut file = NamedTempFile::new_in(folder)?;
+            let mut file = new_file(folder)?;
             serde_json::to_writer_pretty(&mut file, self)?;
             file.write_all(b"\n")?;
             file.as_file().sync_all()?;
@@ -77,6 +77,14 @@ impl Manifest {
         };
         write().map_err(JournalError::io("write", path))
     }
+}
+
+/// A new file that becomes the manifest once it is whole, as readable as any file of the user's.
+fn new_file(folder: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
 }
 
 /// Makes the names in a folder last, where that takes something.

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What is run.
 ///
@@ -26,7 +26,8 @@ pub struct Plan {
     pub token_counter: String,
     /// The name of the model that the agent asks.
     pub model: String,
-    /// Whatever else decides what comes out, as the caller describes it: the settings of agent, models and environments.
+    /// Whatever else decides what comes out, as the caller describes it: the settings of agent, models and environments. Its
+    /// tables `models` and `environments` may get new entries.
     pub setup: Value,
     /// Which of the strategies is the control.
     pub control: Option<String>,
@@ -108,6 +109,7 @@ impl Plan {
     /// With the first field that differs.
     pub fn is_of_one_with(&self, other: &Self) -> Result<(), Difference> {
         self.agrees_with(other)?;
+        Difference::at("setup", &self.setup, &other.setup)?;
         Difference::at("samples", &self.samples, &other.samples)?;
         Difference::at("strategies", &self.strategies, &other.strategies)?;
         Difference::at("recordings", &self.recordings, &other.recordings)?;
@@ -124,7 +126,19 @@ impl Plan {
         Difference::at("token_counter", &self.token_counter, &other.token_counter)?;
         Difference::at("model", &self.model, &other.model)?;
         Difference::at("control", &self.control, &other.control)?;
-        Difference::at("setup", &self.setup, &other.setup)
+        let [was, is] = [&self.setup, &other.setup].map(|setup| setup.as_object().cloned().unwrap_or_default());
+        for name in ["models", "environments"] {
+            let entries = |setup: &Map<String, Value>| setup.get(name).and_then(Value::as_object).cloned();
+            let is = entries(&is).unwrap_or_default();
+            for (entry, was) in entries(&was).unwrap_or_default() {
+                Difference::at(&format!("setup.{name}.{entry}"), &Some(&was), &is.get(&entry))?;
+            }
+        }
+        let rest = |mut setup: Map<String, Value>| {
+            setup.retain(|name, _| !["models", "environments"].contains(&&**name));
+            setup
+        };
+        Difference::at("setup", &rest(was), &rest(is))
     }
 }
 
@@ -223,6 +237,8 @@ pub(crate) mod tests {
         check(|plan| plan.samples = 9, None);
         check(|plan| drop(plan.strategies.insert("more".to_owned(), json!({"kind": "tail_window"}))), None);
         check(|plan| plan.strategies.swap_indices(0, 1), None);
+        check(|plan| plan.setup["environments"]["more"] = json!({}), None);
+        check(|plan| plan.setup["models"] = json!({"cheap": {"model": "small"}}), None);
         check(
             |plan| {
                 let more = PlannedRecording { id: "0".to_owned(), ..plan.recordings[0].clone() };

@@ -156,9 +156,10 @@ pub struct NotReached {
 pub struct Stopped {
     /// Why.
     pub reason: String,
-    /// The rollouts that run again when the run goes on, since all of them failed alike.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub again: Vec<RolloutKey>,
+    /// Where it gave up: the first of the rollouts that all failed alike. It and those after it that failed like it run again
+    /// when the run goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<RolloutKey>,
 }
 
 /// Of which boundary a record is.

@@ -130,9 +130,7 @@ impl Run {
 
     /// Whether a rollout is finished.
     pub fn has_rollout(&self, key: &RolloutKey) -> bool {
-        let site = Site { recording: key.recording.clone(), cut: key.cut };
-        let arm = self.index.sites.get(&site).and_then(|site| site.rollouts.get(&key.arm));
-        arm.is_some_and(|arm| arm.contains_key(&key.sample))
+        self.place(key).is_some()
     }
 
     /// A finished compaction, if it is there.
@@ -164,20 +162,39 @@ impl Run {
     /// # Errors
     /// When its line cannot be read again.
     pub fn rollout(&self, key: &RolloutKey) -> Result<Option<RolloutRecord>, JournalError> {
-        let site = Site { recording: key.recording.clone(), cut: key.cut };
-        let arm = self.index.sites.get(&site).and_then(|site| site.rollouts.get(&key.arm));
-        arm.and_then(|arm| arm.get(&key.sample)).map(|place| self.rollout_at(*place)).transpose()
+        self.place(key).map(|place| self.rollout_at(place)).transpose()
     }
 
     /// The finished rollouts, boundary by boundary.
     pub fn rollouts(&self) -> impl Iterator<Item = Result<RolloutRecord, JournalError>> {
-        let places = self.index.sites.values().flat_map(|site| site.rollouts.values()).flat_map(|arm| arm.values());
-        places.map(|place| self.rollout_at(*place))
+        self.places().map(|place| self.rollout_at(place))
     }
 
-    /// The rollouts that are to run again, since the run gave up for them.
-    pub fn to_run_again(&self) -> &[RolloutKey] {
-        self.index.stopped.as_ref().map_or(&[], |stopped| &stopped.again)
+    fn places(&self) -> impl Iterator<Item = Place> {
+        let arms = self.index.sites.values().flat_map(|site| site.rollouts.values());
+        arms.flat_map(|arm| arm.values().copied())
+    }
+
+    fn place(&self, key: &RolloutKey) -> Option<Place> {
+        let site = Site { recording: key.recording.clone(), cut: key.cut };
+        self.index.sites.get(&site)?.rollouts.get(&key.arm)?.get(&key.sample).copied()
+    }
+
+    /// The first of the rollouts that all failed alike, if the run gave up for them.
+    ///
+    /// # Errors
+    /// When its line cannot be read again.
+    pub fn gave_up_at(&self) -> Result<Option<RolloutRecord>, JournalError> {
+        let since = self.index.stopped.as_ref().and_then(|stopped| stopped.since.as_ref());
+        since.map_or(Ok(None), |key| self.rollout(key))
+    }
+
+    /// The rollouts from the one on for which the run gave up, if it did, in the order of their boundaries.
+    pub fn rollouts_since_giving_up(&self) -> impl Iterator<Item = Result<RolloutRecord, JournalError>> {
+        let since = self.index.stopped.as_ref().and_then(|stopped| self.place(stopped.since.as_ref()?));
+        self.places()
+            .filter(move |place| since.is_some_and(|since| place.line >= since.line))
+            .map(|place| self.rollout_at(place))
     }
 
     /// The compactions that failed.

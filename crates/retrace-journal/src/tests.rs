@@ -228,7 +228,7 @@ fn what_is_withdrawn_may_run_again_and_stays_paid_for() {
         compactions: Vec::new(),
         reason: "no key".to_owned(),
     }));
-    records.push(Record::Stopped(Stopped { reason: "every rollout failed alike".to_owned(), again: Vec::new() }));
+    records.push(Record::Stopped(Stopped { reason: "every rollout failed alike".to_owned(), since: None }));
     written(folder.path(), &records).unwrap();
     let Opened { run, mut journal } = Journal::open(folder.path(), manifest()).unwrap();
     assert!(!run.has_rollout(&withdrawn));

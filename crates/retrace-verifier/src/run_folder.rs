@@ -15,7 +15,7 @@ use crate::error::VerifyError;
 use crate::plan::{Plan, Site};
 use crate::progress::Progress;
 use crate::schedule::Outcome;
-use crate::stop::Breaker;
+use crate::stop::fail_alike;
 
 /// The folder of a run, and what decides its results beside the settings.
 ///
@@ -110,25 +110,29 @@ pub(crate) fn open(
 /// What of a run is to run again: the rollouts for which it gave up, or all of a finished one if all failed alike, and where no
 /// rollout ran, the compactions that failed. They say something about the set-up, and nothing about any strategy.
 fn to_run_again(run: &Run, give_up_after: usize) -> Result<Withdrawn, JournalError> {
-    let mut again =
-        Withdrawn { rollouts: run.to_run_again().to_vec(), compactions: Vec::new(), reason: AGAIN.to_owned() };
-    if run.n_rollouts() == 0 {
-        again.compactions = run.failed_compactions()?;
-    } else if again.rollouts.is_empty() {
-        let mut breaker = Breaker::new(usize::MAX);
-        for record in run.rollouts() {
+    let (mut rollouts, mut compactions) = (Vec::new(), Vec::new());
+    if let Some(first) = run.gave_up_at()? {
+        for record in run.rollouts_since_giving_up() {
             let RolloutRecord { key, rollout } = record?;
-            breaker.add(&key, &rollout);
-            if breaker.alike().is_empty() {
-                return Ok(again);
+            if fail_alike(&first.rollout, &rollout) {
+                rollouts.push(key);
             }
         }
-        // One or two may have failed alike by chance.
-        if run.n_rollouts() >= give_up_after || run.is_finished() {
-            again.rollouts = breaker.alike().to_vec();
+    } else if run.n_rollouts() == 0 {
+        compactions = run.failed_compactions()?;
+    } else if run.n_rollouts() >= give_up_after || run.is_finished() {
+        // One or two of many may have failed alike by chance.
+        let mut first = None;
+        for record in run.rollouts() {
+            let RolloutRecord { key, rollout } = record?;
+            if !fail_alike(first.get_or_insert_with(|| rollout.clone()), &rollout) {
+                rollouts.clear();
+                break;
+            }
+            rollouts.push(key);
         }
     }
-    Ok(again)
+    Ok(Withdrawn { rollouts, compactions, reason: AGAIN.to_owned() })
 }
 
 /// Why something runs again.
@@ -165,7 +169,7 @@ pub(crate) async fn keep_plan(books: &Books, plan: &Plan) -> Result<(), Lost> {
 pub(crate) async fn keep_end(books: &Books, outcome: &Outcome) {
     let Some(run) = books.run() else { return };
     let stopped =
-        outcome.stopped.as_ref().map(|stop| Stopped { reason: stop.to_string(), again: outcome.alike.clone() });
+        outcome.stopped.as_ref().map(|stop| Stopped { reason: stop.to_string(), since: outcome.gave_up_at.clone() });
     let mut records = Vec::new();
     if stopped.is_none() && outcome.not_reached != run.not_reached() {
         records.push(Record::NotReached(NotReached { recordings: outcome.not_reached.clone() }));

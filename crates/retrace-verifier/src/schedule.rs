@@ -46,8 +46,8 @@ pub(crate) struct Outcome {
     pub(crate) stopped: Option<Stop>,
     /// What it lacks, if it lacks anything.
     pub(crate) unfinished: Option<Unfinished>,
-    /// The rollouts that all failed alike, where that is why it stopped.
-    pub(crate) alike: Vec<RolloutKey>,
+    /// The first of the rollouts that all failed alike, where that is why it stopped.
+    pub(crate) gave_up_at: Option<RolloutKey>,
     /// How many boundaries have their outcomes made.
     n_finished: usize,
     states: Vec<AtBoundary>,
@@ -339,7 +339,7 @@ impl<'a> Schedule<'a> {
             return self.outcome;
         }
         if matches!(self.outcome.stopped, Some(Stop::AllAlike { .. })) {
-            self.outcome.alike = self.breaker.alike().to_vec();
+            self.outcome.gave_up_at = self.breaker.first().cloned();
         }
         let usable = self.outcome.states.iter().zip(&**sites).filter(|(_, site)| site.unusable.is_none());
         let missing: Vec<_> = usable.map(|(state, _)| state.n_missing(setup)).filter(|&n| n > 0).collect();

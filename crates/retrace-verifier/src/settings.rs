@@ -54,7 +54,7 @@ pub struct Settings {
     pub spend_limit: SpendLimit,
 }
 
-/// What a run may spend, all its sessions together. Once it is spent nothing new starts; what is at work is finished, so that it
+/// What a run may spend, all that goes on with it together. Once it is spent nothing new starts; what is at work is finished, so that it
 /// may be exceeded by that.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SpendLimit {

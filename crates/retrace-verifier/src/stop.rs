@@ -23,7 +23,7 @@ impl StopSignal {
     }
 
     /// Whether it was given.
-    pub(crate) fn is_given(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         *self.0.borrow()
     }
 
@@ -75,41 +75,48 @@ impl fmt::Display for Stop {
     }
 }
 
-/// Watches whether all rollouts of a run fail alike.
+/// Watches whether the first rollouts all fail alike.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     /// After how many it trips.
     limit: usize,
-    /// Those there were, and how the first failed; none once one did not.
-    alike: Option<(Vec<RolloutKey>, Option<Failure>)>,
+    /// How many there were, and the first; none once one did not fail like it.
+    alike: Option<(usize, Option<(RolloutKey, Rollout)>)>,
 }
 
 impl Breaker {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, alike: Some((Vec::new(), None)) }
+        Self { limit, alike: Some((0, None)) }
     }
 
     /// Takes in a rollout, and says why to stop if it is time to.
     pub(crate) fn add(&mut self, key: &RolloutKey, rollout: &Rollout) -> Option<Stop> {
-        let (keys, first) = self.alike.as_mut()?;
-        let has_tripped = keys.len() >= self.limit;
-        let is_alike = match &rollout.end {
-            EndReason::Failed(failure) => kind(first.get_or_insert_with(|| failure.clone())) == kind(failure),
-            _ => false,
+        let (n, first) = self.alike.as_mut().filter(|(n, _)| *n < self.limit)?;
+        let (_, first) = first.get_or_insert_with(|| (key.clone(), rollout.clone()));
+        let EndReason::Failed(failure) = first.end.clone() else {
+            self.alike = None;
+            return None;
         };
-        if is_alike {
-            keys.push(key.clone());
-        } else if !has_tripped {
+        if !fail_alike(first, rollout) {
             self.alike = None;
             return None;
         }
-        let trips = !has_tripped && keys.len() == self.limit;
-        first.clone().filter(|_| trips).map(|failure| Stop::AllAlike { n_rollouts: self.limit, failure })
+        *n += 1;
+        (*n == self.limit).then_some(Stop::AllAlike { n_rollouts: self.limit, failure })
     }
 
-    /// The rollouts so far, if all failed alike.
-    pub(crate) fn alike(&self) -> &[RolloutKey] {
-        self.alike.as_ref().map_or(&[], |(keys, _)| keys)
+    /// The first of the rollouts so far, if all failed alike.
+    pub(crate) fn first(&self) -> Option<&RolloutKey> {
+        let (_, first) = self.alike.as_ref()?;
+        first.as_ref().map(|(key, _)| key)
+    }
+}
+
+/// Whether two rollouts failed, and alike.
+pub(crate) fn fail_alike(one: &Rollout, other: &Rollout) -> bool {
+    match (&one.end, &other.end) {
+        (EndReason::Failed(one), EndReason::Failed(other)) => kind(one) == kind(other),
+        _ => false,
     }
 }
 
@@ -141,17 +148,17 @@ mod tests {
     #[test]
     fn it_trips_when_the_first_all_fail_alike() {
         let mut breaker = Breaker::new(3);
-        assert_eq!(breaker.alike().len(), 0);
+        assert_eq!(breaker.first(), None);
         assert_eq!(add(&mut breaker, &failed("refused: request 17")), None);
         assert_eq!(add(&mut breaker, &failed("refused: request 18")), None);
-        assert_eq!(breaker.alike().len(), 2);
+        assert!(breaker.first().is_some());
         let stop = add(&mut breaker, &failed("refused: request 19")).unwrap();
         let expected = "the first 3 rollouts all failed alike: model: refused: request 17";
         assert_eq!(stop.to_string(), expected);
         // Those that are still at work do not trip it again, nor do they close it.
         assert_eq!(add(&mut breaker, &failed("refused: request 20")), None);
         assert_eq!(add(&mut breaker, &answered()), None);
-        assert_eq!(breaker.alike().len(), 4);
+        assert!(breaker.first().is_some());
     }
 
     #[test]
@@ -161,7 +168,7 @@ mod tests {
             add(&mut breaker, &failed("refused"));
             assert_eq!(add(&mut breaker, &other), None);
             assert!((0..9).all(|_| add(&mut breaker, &failed("refused")).is_none()));
-            assert_eq!(breaker.alike().len(), 0);
+            assert_eq!(breaker.first(), None);
         }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
         Ok((outcome?, cassettes.finish()))
     })?;
     // A verification that is to be repeated exactly, and was not, must not pass for one that was.
-    Ok(outcome.report(args, folder.as_ref())?.max(played))
+    Ok(outcome.report(args, folder.as_ref(), signal.is_given())?.max(played))
 }
 
 /// What came of a verification.
@@ -56,9 +56,9 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn report(self, args: &VerifyArgs, folder: Option<&RunFolder>) -> Result<Exit> {
+    fn report(self, args: &VerifyArgs, folder: Option<&RunFolder>, was_asked: bool) -> Result<Exit> {
         let (stop, RunFolder { path, .. }) = match (self, folder) {
-            (Self::InMemory(verification), _) => return output::report(*verification, &args.output),
+            (Self::InMemory(verification), _) => return report_in_memory(*verification, args, was_asked),
             (Self::Kept(stop), Some(folder)) => (stop, folder),
             (Self::Kept(_), None) => return Ok(Exit::CouldNotRun),
         };
@@ -89,6 +89,18 @@ impl Outcome {
             }
         })
     }
+}
+
+/// Reports a run that nothing keeps; one that was asked to stop has nothing to go on with, so that it reports nothing.
+fn report_in_memory(verification: Verification, args: &VerifyArgs, was_asked: bool) -> Result<Exit> {
+    let Some(unfinished) = verification.unfinished.clone() else { return output::report(verification, &args.output) };
+    if was_asked {
+        output::warn("stopped; the run is kept nowhere, and a cassette that was recorded holds a part of it");
+        return Ok(Exit::Interrupted);
+    }
+    let shown = output::report(verification, &args.output)?;
+    output::warn(&format!("the run stopped before its end: {}", unfinished.reason.unwrap_or_default()));
+    Ok(shown.max(Exit::CouldNotRun))
 }
 
 /// The folder that holds the run, unless its answers come from a cassette, or go to one: then all of it is to run.

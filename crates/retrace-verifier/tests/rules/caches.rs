@@ -45,8 +45,9 @@ fn an_arm_that_warms_the_cache_reads_most_from_it_and_takes_hardly_longer() {
         let (plain, plain_time) = verified(false, concurrency);
         let (warmed, time) = verified(true, concurrency);
         assert!(warmed >= 0.8, "{warmed}");
-        // Of fifteen first prompts and what follows, one is new instead of three.
-        assert!(1.0 - warmed < 0.6 * (1.0 - plain), "{warmed} and {plain}");
+        // Of fifteen prompts of an arm one is new, instead of as many as are asked at once.
+        assert!(warmed >= plain, "{warmed} and {plain}");
+        assert!(concurrency < 8 || 1.0 - warmed < 0.6 * (1.0 - plain), "{warmed} and {plain}");
         assert!(time < plain_time.mul_f64(1.2), "{time:?} and {plain_time:?}");
     }
 }

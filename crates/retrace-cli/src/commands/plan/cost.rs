@@ -312,12 +312,17 @@ impl Recorded {
         let (n, times) = (n as f64, answers as f64);
         let input = n * (times * context as f64 + self.growth_tokens * times * (times - 1.0) / 2.0);
         let input_tokens = input.round() as u64;
-        let dear = prices.is_some_and(|prices| prices.cache_write.is_some_and(|write| write > prices.input));
+        // The cheapest and the dearest way in which the same tokens can be billed.
+        let price = |of: fn(&Prices) -> Option<f64>| prices.map_or(0.0, |prices| of(&prices).unwrap_or(prices.input));
+        let (plain, read, written) =
+            (price(|_| None), price(|prices| prices.cache_read), price(|prices| prices.cache_write));
+        let is_read = if cached { read <= plain } else { read > plain.max(written) };
+        let is_written = !cached && !is_read && written > plain;
         let usage = Usage {
             input_tokens,
             output_tokens: (n * times * self.output_tokens).round() as u64,
-            cache_read_tokens: Some(if cached { input_tokens } else { 0 }),
-            cache_write_tokens: (dear && !cached).then_some(input_tokens),
+            cache_read_tokens: Some(if is_read { input_tokens } else { 0 }),
+            cache_write_tokens: is_written.then_some(input_tokens),
             ..Usage::default()
         };
         let dollars: Option<Dollars> = prices.and_then(|prices| prices.cost(&usage));

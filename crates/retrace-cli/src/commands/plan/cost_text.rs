@@ -7,8 +7,8 @@ use retrace_report::{COLUMNS, counted, printable};
 use super::cost::{ANSWER_CHARS, Cost, Share};
 use crate::setup::price;
 
-/// The widest name of a row.
-const NAME: usize = 24;
+/// What a name has at least.
+const NAME: usize = 8;
 
 const HEADER: [&str; 7] = ["", "compactions", "rollouts", "model calls", "input tokens", "output tokens", "dollars"];
 
@@ -41,7 +41,12 @@ fn table(cost: &Cost) -> Vec<String> {
         .chain(cost.strategies.iter().map(|(name, share)| (&**name, share)))
         .chain([("in all", &cost.total)]);
     let rows = shares.map(|(name, share)| row(name, share));
-    let rows: Vec<_> = std::iter::once(HEADER.map(str::to_owned)).chain(rows).collect();
+    let mut rows: Vec<_> = std::iter::once(HEADER.map(str::to_owned)).chain(rows).collect();
+    // Names give way to numbers.
+    let columns = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default();
+    let of_numbers: usize = (1..HEADER.len()).map(|column| columns(column) + 2).sum();
+    let of_names = COLUMNS.saturating_sub(of_numbers).max(NAME);
+    rows.iter_mut().for_each(|row| row[0] = shortened(&row[0], of_names));
     let widths: Vec<_> =
         (0..HEADER.len()).map(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default()).collect();
     let line = |row: &[String; 7]| {
@@ -52,12 +57,24 @@ fn table(cost: &Cost) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
+/// A text of at most so many columns.
+fn shortened(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for character in text.chars() {
+        short.push(character);
+        if width(&short) >= columns {
+            short.pop();
+            break;
+        }
+    }
+    short + "…"
+}
+
 fn row(name: &str, share: &Share) -> [String; 7] {
-    let name = printable(name);
-    let name = match name.char_indices().nth(NAME) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.into_owned(),
-    };
+    let name = printable(name).into_owned();
     let range = |of: fn(&retrace_events::Spend) -> u64| between(short(of(&share.low)), short(of(&share.high)));
     let dollars = |dollars: Option<Dollars>| dollars.map_or("?".to_owned(), |dollars| dollars.to_string());
     [
