@@ -197,6 +197,12 @@ pub(crate) fn share_of_patterns(count: BigUint, signs: usize) -> Exact {
     Exact::new_raw(BigInt::from(count >> common), BigInt::from(BigUint::from(1u8) << (signs as u64 - common)))
 }
 
+/// As [`share_of_patterns`], of fewer than 64 signs.
+pub(crate) fn share_in_words(count: u64, signs: usize) -> Exact {
+    let common = (count.trailing_zeros() as usize).min(signs);
+    Exact::new_raw(BigInt::from(count >> common), BigInt::from(1u64 << (signs - common)))
+}
+
 /// A positive double `numerator / denominator`, the denominator a power of two and the inverse of
 /// the double's last place.
 struct Dyadic {

@@ -28,13 +28,16 @@ use crate::cells::Ways;
 use crate::certified::{self, Steps, Tail};
 use crate::grid::{Grid, small_steps};
 use crate::p_value::PValue;
-use crate::rational::{Exact, share_of_patterns};
+use crate::rational::{Exact, share_in_words, share_of_patterns};
 
 /// The most work either exact way may take, in additions of 64-bit words: about a second.
 const MOST_WORK: u128 = 1_000_000_000;
 
 /// Work that is too little to look for less: about a millisecond.
 const LITTLE_WORK: u128 = 1 << 21;
+
+/// So few cells that to plan how to count them takes longer than to count them.
+const FEW_CELLS: usize = 1 << 12;
 
 /// The most work in doubles, in additions: about a second.
 pub(crate) const MOST_ROUNDED_WORK: f64 = 4e9;
@@ -133,8 +136,12 @@ fn small(differences: &[Exact]) -> Option<SignFlipTest> {
     let within = steps.iter().map(|step| step.unsigned_abs() as usize).filter(|&magnitude| magnitude <= bound);
     let mut magnitudes: Vec<usize> = within.collect();
     magnitudes.sort_unstable();
+    let balance = above.cmp(&below);
+    if steps.len() < 63 && (bound + 1).saturating_mul(magnitudes.len()) <= FEW_CELLS {
+        return Some(SignFlipTest::new(steps.len(), balance, Shares::in_words(&magnitudes, bound, steps.len())));
+    }
     let plan = dense::Plan::of(&magnitudes, bound).filter(|plan| plan.work() <= LITTLE_WORK)?;
-    Some(SignFlipTest::new(steps.len(), above.cmp(&below), Shares::counted(plan.count(), steps.len())))
+    Some(SignFlipTest::new(steps.len(), balance, Shares::counted(plan.count(), steps.len())))
 }
 
 /// Tests whether the mean over clusters of paired differences is zero, by flipping the signs of whole clusters.
@@ -182,6 +189,25 @@ impl Shares {
         let share = |count| PValue::Exact(share_of_patterns(count, signs));
         let all = BigUint::one() << signs;
         Self { two_sided: share(&up_to * 2u8), toward: share(up_to), against: share(all - below) }
+    }
+}
+
+impl Shares {
+    /// Those of magnitudes within the bound, of fewer than 63 signs in all, so that no count is longer than a word.
+    fn in_words(magnitudes: &[usize], bound: usize, signs: usize) -> Self {
+        let mut ways = vec![0u64; bound + 1];
+        ways[0] = 1;
+        let mut reach = 0;
+        for &magnitude in magnitudes {
+            reach = (reach + magnitude).min(bound);
+            for sum in (magnitude..=reach).rev() {
+                ways[sum] += ways[sum - magnitude];
+            }
+        }
+        let up_to: u64 = ways.iter().sum();
+        let below = up_to - ways[bound];
+        let share = |count| PValue::Exact(share_in_words(count, signs));
+        Self { two_sided: share(up_to * 2), toward: share(up_to), against: share((1 << signs) - below) }
     }
 }
 

@@ -49,6 +49,21 @@ fn differences(sizes: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = 
     ]
 }
 
+proptest! {
+    #[test]
+    fn few_cells_are_counted_in_words_as_many_are(
+        mut magnitudes in prop::collection::vec(1usize..20, 0..62), more in 0usize..2, share in 0.0..1.0_f64,
+    ) {
+        let signs = magnitudes.len() + more;
+        let bound = (magnitudes.iter().sum::<usize>() as f64 / 2.0 * share) as usize;
+        magnitudes.retain(|magnitude| *magnitude <= bound);
+        magnitudes.sort_unstable();
+        let counted = Shares::counted(dense::Plan::of(&magnitudes, bound).unwrap().count(), signs);
+        let in_words = Shares::in_words(&magnitudes, bound, signs);
+        prop_assert_eq!((in_words.two_sided, in_words.toward, in_words.against), (counted.two_sided, counted.toward, counted.against));
+    }
+}
+
 #[test]
 fn without_a_lean_p_is_one() {
     for values in [&[][..], &["0"], &["0", "0"], &["1/3", "-1/3"], &["1/2", "1/4", "1/4", "-1"]] {
