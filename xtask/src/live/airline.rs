@@ -18,6 +18,8 @@ const RECORDINGS: &str = "target/live/airline";
 const REPLAY: &str = "docs/live/airline-replay.txt";
 const DIFFERENCES: &str = "docs/live/airline-differences.txt";
 const REPORT: &str = "docs/live/airline.txt";
+/// Where the verification is kept.
+const RUN: &str = "target/live/runs/airline";
 
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let python = bench.python(REQUIREMENTS, "airline")?;
@@ -31,7 +33,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     bench.write(REPLAY, &replay)?;
     bench.write(DIFFERENCES, &differences(bench, &python, &path)?)?;
     bench.say("verifying takes about ten minutes: the server writes its whole data base after each call");
-    let report = bench.retrace(&["verify", "--config", CONFIG], &with_server)?;
+    bench.remove(RUN)?;
+    let report = bench.retrace(&["verify", "--config", CONFIG, "--run", RUN], &with_server)?;
     bench.write(REPORT, &report)?;
     bench.say(&format!("the report is in `{REPORT}`, what replays in `{REPLAY}`, and why not in `{DIFFERENCES}`"));
     Ok(())

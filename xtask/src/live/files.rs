@@ -16,6 +16,8 @@ const PROJECT: &str = "examples/live/files/project";
 const RECORDINGS: &str = "docs/live/files";
 const REPLAY: &str = "docs/live/files-replay.txt";
 const REPORT: &str = "docs/live/files.txt";
+/// Where the verification is kept.
+const RUN: &str = "target/live/runs/files";
 
 pub(super) fn run(bench: &Bench) -> Result<()> {
     bench.say(&format!("installing the packages of `{PACKAGES}`, unless they are in the cache"));
@@ -31,13 +33,15 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     let replay = bench.retrace(&["replay", "--config", CONFIG], &with_servers)?;
     bench.write(REPLAY, &replay)?;
     nothing_is_left(bench, &temporary, &project)?;
+    bench.remove(RUN)?;
     if traces::are_listed() {
-        bench.say("retrace verify, killed at work");
-        let n = temporary.kill_at_work(&mut bench.command(&["verify", "--config", CONFIG], &with_servers), 4)?;
+        bench.say("retrace verify, killed at work; what it had finished, the next goes on with");
+        let verify = &["verify", "--config", CONFIG, "--run", RUN];
+        let n = temporary.kill_at_work(&mut bench.command(verify, &with_servers), 4)?;
         let left = temporary.files()?.join(", ");
         bench.say(&format!("{n} processes worked for it and have ended; the next run removes `{left}`"));
     }
-    let report = bench.retrace(&["verify", "--config", CONFIG], &with_servers)?;
+    let report = bench.retrace(&["verify", "--config", CONFIG, "--run", RUN], &with_servers)?;
     bench.write(REPORT, &report)?;
     nothing_is_left(bench, &temporary, &project)?;
     bench.say(&format!("the report is in `{REPORT}`, what replays in `{REPLAY}`"));
