@@ -10,7 +10,7 @@ use crate::setup::price;
 /// What a name has at least.
 const NAME: usize = 8;
 
-const HEADER: [&str; 7] = ["", "compactions", "rollouts", "model calls", "input tokens", "output tokens", "dollars"];
+const HEADER: [&str; 8] = ["", "compactions", "rollouts", "model calls", "input", "cached", "output", "dollars"];
 
 pub(super) fn text(cost: &Cost) -> String {
     let model = cost.model.as_deref().unwrap_or("the agent's own");
@@ -49,12 +49,18 @@ fn table(cost: &Cost) -> Vec<String> {
     rows.iter_mut().for_each(|row| row[0] = shortened(&row[0], of_names));
     let widths: Vec<_> =
         (0..HEADER.len()).map(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default()).collect();
-    let line = |row: &[String; 7]| {
+    let line = |row: &[String; 8]| {
         let cells = row.iter().zip(&widths).enumerate();
         let cells = cells.map(|(n, (cell, &columns))| if n == 0 { left(cell, columns) } else { right(cell, columns) });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
+}
+
+/// The tokens that come from a cache, at the end where fewer do and at the other.
+fn cached(share: &Share) -> String {
+    let [low, high] = [share.low, share.high].map(|spend| spend.cache_read_tokens.unwrap_or(0));
+    between(short(low.min(high)), short(low.max(high)))
 }
 
 /// A text of at most so many columns.
@@ -73,7 +79,7 @@ fn shortened(text: &str, columns: usize) -> String {
     short + "…"
 }
 
-fn row(name: &str, share: &Share) -> [String; 7] {
+fn row(name: &str, share: &Share) -> [String; 8] {
     let name = printable(name).into_owned();
     let range = |of: fn(&retrace_events::Spend) -> u64| between(short(of(&share.low)), short(of(&share.high)));
     let dollars = |dollars: Option<Dollars>| dollars.map_or("?".to_owned(), |dollars| dollars.to_string());
@@ -83,6 +89,7 @@ fn row(name: &str, share: &Share) -> [String; 7] {
         between(short(share.rollouts.low), short(share.rollouts.high)),
         range(|spend| spend.n_model_calls),
         range(|spend| spend.input_tokens),
+        cached(share),
         range(|spend| spend.output_tokens),
         between(dollars(share.low.dollars), dollars(share.high.dollars)),
     ]
@@ -91,6 +98,7 @@ fn row(name: &str, share: &Share) -> [String; 7] {
 fn notes(cost: &Cost) -> Vec<String> {
     let recorded = &cost.recorded;
     let mut notes = vec![
+        "Input, what of it is cached, and output are in tokens.".to_owned(),
         "Low: each rollout ends after one answer, and all that it reads comes from a cache.".to_owned(),
         format!(
             "High: each rollout has {}, each with one call, nothing comes from a cache, and the context grows by {:.0} \
