@@ -51,11 +51,11 @@ impl Journal {
         match Manifest::read(&manifest_path)? {
             Some(old) if old == manifest => {}
             Some(old) => {
-                match old.plan.goes_on_as(&manifest.plan) {
-                    // What cannot be read under the new plan is not begun under it.
-                    Ok(()) => drop(Run::of(folder, manifest.clone())?),
+                let run = Run::of(folder, old)?;
+                match run.begun_plan().goes_on_as(&manifest.plan) {
+                    Ok(()) => {}
                     // Nobody loses anything, so it begins again.
-                    Err(_) if Run::of(folder, old)?.has_nothing_finished() => {
+                    Err(_) if run.has_nothing_finished() => {
                         File::create(&path).map_err(JournalError::io("create", &path))?;
                     }
                     Err(difference) => {

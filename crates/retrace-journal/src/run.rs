@@ -14,7 +14,7 @@ use retrace_score::{
 use crate::error::JournalError;
 use crate::index::{Index, Lines, Place, SiteIndex};
 use crate::manifest::Manifest;
-use crate::plan::PlannedRecording;
+use crate::plan::{Plan, PlannedRecording};
 use crate::record::{CompactionKey, CompactionRecord, ExecutedCall, Record, RecordingRecord, RolloutRecord, Site};
 
 /// The names of the files in a run's folder.
@@ -78,6 +78,16 @@ impl Run {
     /// The recordings that it did not need when it stopped early.
     pub fn not_reached(&self) -> &[String] {
         &self.index.not_reached
+    }
+
+    /// Its plan without what was planned and never began: samples that no arm has, strategies without a compaction.
+    pub(crate) fn begun_plan(&self) -> Plan {
+        let mut plan = self.manifest.plan.clone();
+        let arms = || self.index.sites.values().flat_map(|site| site.rollouts.values());
+        plan.samples = arms().filter_map(|arm| arm.keys().next_back()).map(|last| last + 1).max().unwrap_or(0);
+        let has_begun = |name: &str| self.index.sites.values().any(|site| site.compactions.contains_key(name));
+        plan.strategies.retain(|name, _| has_begun(name));
+        plan
     }
 
     /// Whether neither a rollout nor a compaction is in it.
