@@ -53,7 +53,7 @@ pub enum Progress {
         spent: Spend,
         /// The number of the journal's last line, if that was cut off and is left out.
         torn_line: Option<usize>,
-        /// How many rollouts run again, since all that was finished had failed alike.
+        /// How many rollouts run again, since they had all failed alike.
         n_withdrawn: usize,
     },
     /// It stops before its end; what is at work is given a moment.

@@ -280,7 +280,10 @@ fn tell(bar: &Bar, progress: Progress) {
                 output::note(&format!("line {line} of the journal was cut off, and is left out"));
             }
             if n_withdrawn > 0 {
-                output::note(&format!("all of {n_withdrawn} rollouts had failed alike, and run again"));
+                output::note(&format!(
+                    "{} had all failed alike: run again",
+                    counted(n_withdrawn, "rollout", "rollouts")
+                ));
             }
             output::note(&format!("goes on with {} that are finished", counted(n_rollouts, "rollout", "rollouts")));
         }),
